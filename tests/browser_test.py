@@ -245,6 +245,30 @@ class Browser(Case):
         acts.press("Enter")
         until(lambda: self.house.json("why", f"{run}/2")["attempts"] == 2, "it was tried again")
 
+    def test_a_reader_comes_in_by_a_token_and_has_no_buttons(self):
+        run = self.search()
+        server = self.house.start("serve", "--listen", "127.0.0.1:0", "--token-file", "control", "--read-token-file", "read",
+                                  ROOT / "examples/fleet")
+        self.address = server.stdout.readline().decode().strip()
+        for role, has in (("read", False), ("control", True)):
+            page = self.browser.page()
+            page.open(self.address)
+            self.addCleanup(self.assert_well, page, ["status of 401"])
+            page.until_text("Come in", "wanted the header")
+            page.run("document.querySelector('input').focus()")
+            page.press(*"wrong")
+            page.press("Enter")
+            page.until("document.querySelector('[role=alert]') !== null")
+            page.run("document.querySelector('input').select()")
+            page.press(*(self.dir / role).read_text().strip())
+            page.press("Enter")
+            page.until_text(run)
+            self.go(page, f"#/runs/{run}", "What leads there", "Tasks")
+            page.run("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
+            self.assertEqual(page.run("[...document.querySelectorAll('button')].some(e => e.innerText === 'Retry what failed')"), has)
+            page.screenshot(SCREENSHOTS / f"as-{role}.png")
+        self.go(page, "#/fleets", "cents an hour", "assistant")
+
     def test_a_server_that_is_killed_and_comes_back(self):
         run = self.search()
         self.serve()
@@ -257,7 +281,7 @@ class Browser(Case):
         self.assertIn("What leads there", page.text(), "what was seen stays")
         self.serve("--listen", f"127.0.0.1:{port}")
         self.berth("run", "--", "true")
-        page.until_text("opened by the link that berth dashboard prints")
+        page.until_text("wanted the link that the server printed")
         again = self.viewer()
         self.go(again, "#/", run, "true-1")
 

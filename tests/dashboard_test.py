@@ -72,7 +72,7 @@ class Dashboard(Case):
             self.assertEqual((plain.headers["Content-Encoding"], plain.text), (None, csv.text))
         self.assertIn(b"loss=2.5", self.ask("GET", "/v1/tasks/sweep-1%2F2/log").text)
         missing = self.ask("GET", "/v1/runs/nope")
-        self.assertEqual((missing.status, json.loads(missing.text)), (400, {"error": "no run is called 'nope'"}))
+        self.assertEqual((missing.status, json.loads(missing.text)), (400, {key: "no run is called 'nope'" for key in ("error", "message")} | {"kind": "usage"}))
         self.assertEqual(self.ask("GET", "/v1/nothing").status, 404)
 
     def test_only_what_may_have_changed_is_asked_for_again(self):
@@ -137,12 +137,13 @@ class Dashboard(Case):
 
     def test_a_link_is_good_once_and_nothing_is_seen_without(self):
         self.open()
+        self.assertEqual(self.ask("GET", "/", cookie=None).status, 200, "the page has nothing to tell by itself")
         again = self.ask("GET", self.link[0], cookie=None)
         self.assertEqual(again.status, 401)
         self.assertIn("a new one", json.loads(again.text)["error"])
         name = self.cookie.partition("=")[0]
         for cookie in (None, name + "=", name + "=" + "0" * 48, self.cookie[:-1]):
-            for path in ("/", "/page.js", "/v1/runs", "/v1/events"):
+            for path in ("/v1/runs", "/v1/machine", "/v1/events", "/v1/session", "/v1/system", "/metrics"):
                 self.assertEqual(self.ask("GET", path, cookie=cookie).status, 401, (cookie, path))
         invited = json.loads(self.ask("POST", "/v1/invite").text)["path"]
         self.assertEqual(self.ask("GET", invited, cookie=None).status, 303, "for another viewer")
@@ -155,8 +156,9 @@ class Dashboard(Case):
         for name in ("--help", "-h", "%2D%2Dcsv", "", "a%0Ab", "x" * 600):
             response = self.ask("GET", f"/v1/runs/{name}/log")
             self.assertIn(response.status, (400, 404), name)
-        self.assertEqual(self.ask("GET", "/v1/compare/" + "/".join(["sweep-1"] * 17)).status, 400)
-        self.assertEqual(self.ask("GET", "/v1/compare/sweep-1/sweep-1").status, 200)
+        self.assertEqual(self.ask("GET", "/v1/compare?" + "&".join(["run=sweep-1"] * 17)).status, 400)
+        self.assertEqual(self.ask("GET", "/v1/compare?run=sweep-1&run=--help").status, 400)
+        self.assertEqual(self.json("/v1/compare?run=sweep-1&run=sweep-1"), self.house.json("compare", "sweep-1", "sweep-1"))
 
     def test_stop_resume_and_retry(self):
         self.write("slow.yaml", "name: slow\nrun: 'test -e go || sleep 60; test {x} != 2'\nparams: {x: [1, 2]}\n"
@@ -187,6 +189,32 @@ class Dashboard(Case):
         for path in ("/v1/runs/sweep-1/retry", "/v1/runs/sweep-1/stop"):
             self.assertEqual(self.ask("POST", path).status, 403)
         self.assertEqual(self.ask("GET", "/v1/runs").status, 200)
+        self.assertEqual(self.ask("POST", "/v1/invite?role=control").status, 403)
+        self.assertEqual(self.json("/v1/session")["role"], "read")
+
+    def test_a_slow_client_and_twenty_idle_viewers_do_not_slow_a_run(self):
+        connection, _ = self.large_log()  # which nobody reads
+        viewers = []
+        for _ in range(20):
+            viewer = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
+            viewer.request("GET", "/v1/events", headers={"Cookie": self.cookie})
+            viewers.append((viewer, viewer.getresponse()))
+        self.write("many.yaml", "name: many\nrun: ':'\nparams: {x: {min: 1, max: 200, type: int}}\n"
+                                "search: {method: grid}\nresources: {cpu: 0.1}\n")
+
+        def took():
+            begun = time.monotonic()
+            self.berth("run", "many.yaml")
+            return time.monotonic() - begun
+        with_viewers = min(took() for _ in range(3))
+        self.assertTrue(all(stream.readline().startswith((b"retry", b"data", b"\n")) for _, stream in viewers), "they hear of it")
+        for viewer, _ in viewers:
+            viewer.close()
+        connection.close()
+        self.server.kill()
+        self.server.wait()
+        alone = min(took() for _ in range(3))
+        self.assertLess(with_viewers, 2 * alone + 1, "measured alone: as long, within the noise")
 
     def test_events_tell_of_changes_and_end_with_the_server(self):
         self.open()
@@ -247,7 +275,7 @@ class Dashboard(Case):
         self.assertEqual([status for _, status in viewers], [200] * 40 + [503] * 5)
         self.assertEqual(self.ask("GET", "/v1/runs", cookie=cookie).status, 200, "there is room for others")
         for method in ("PUT", "DELETE"):
-            self.assertEqual(self.ask(method, "/v1/invite", cookie=cookie).status, 404)
+            self.assertEqual(self.ask(method, "/v1/invite", cookie=cookie).status, 405)
         for connection, _ in viewers:
             connection.close()
 

@@ -7,12 +7,13 @@ import shutil
 import subprocess
 import threading
 import unittest
-import urllib.parse
 import urllib.request
+from pathlib import Path
 
 from berth_case import Case, until
 from prometheus_server import Prometheus
 
+ROOT = Path(__file__).resolve().parent.parent
 BEGIN_S = 1_700_000_000
 
 
@@ -34,6 +35,8 @@ class Metrics(Case):
         self.some_runs()
         found = self.figures()
         self.assertEqual(found['berth_runs{state="done"}'], 2)
+        self.assertEqual(found['berth_run_failures{run="a-1",cause="exit_code"}'], 1)
+        self.assertGreater(found['berth_store_bytes'], 0)
         self.assertEqual((found['berth_tasks{state="done"}'], found['berth_tasks{state="failed"}']), (3, 1))
         self.assertEqual(found['berth_run_tasks{run="a-1",kind="experiment",state="failed"}'], 1)
         self.assertEqual(found['berth_task_run_seconds_count{run="a-1"}'], 3)
@@ -58,9 +61,45 @@ class Metrics(Case):
     @unittest.skipUnless(shutil.which("promtool"), "promtool is not installed")
     def test_promtool_is_content(self):
         self.some_runs()
-        said = subprocess.run(["promtool", "check", "metrics"], input=self.house.run("metrics").out,
-                              capture_output=True, check=False)
+        self.assert_content(self.house.run("metrics").out)
+
+    def assert_content(self, text):
+        said = subprocess.run(["promtool", "check", "metrics"], input=text, capture_output=True, check=False)
         self.assertEqual((said.returncode, said.stdout + said.stderr), (0, b""))
+
+    def test_commits_are_counted_while_a_run_goes_on(self):
+        runner = self.house.start("run", "--name", "long", "--", "sh", "-c", "while ! test -e go; do sleep 0.1; done")
+        until(lambda: self.figures().get("berth_store_commits_total", 0) > 0, "it has committed")
+        self.write("go", "")
+        runner.wait(timeout=60)
+
+    @unittest.skipUnless(shutil.which("prometheus"), "Prometheus is not installed")
+    def test_prometheus_scrapes_a_server(self):
+        """With the token of a reader, from berth serve: runs, this machine, what is planned, and the server itself."""
+        self.some_runs()
+        fleet = ROOT / "examples/fleet"
+        server = self.house.start("serve", "--listen", "127.0.0.1:0", "--token-file", "control", "--read-token-file", "read", fleet)
+        url = server.stdout.readline().decode().strip()
+        token = (self.dir / "control").read_text().strip()
+
+        def ask(path, method="GET"):
+            request = urllib.request.Request(url + path, method=method, headers={"Authorization": f"Bearer {token}"})
+            with urllib.request.urlopen(request) as answer:
+                return answer.headers["Content-Type"], answer.read()
+
+        self.assertNotIn(b"wva_", ask("/metrics")[1], "nothing is desired yet")
+        plan = json.loads(ask("/v1/optimize", "POST")[1])
+        kind, text = ask("/metrics")
+        self.assertEqual(kind, "text/plain; version=0.0.4; charset=utf-8")
+        self.assert_content(text)
+        scraper = Prometheus(BEGIN_S, [], scrapes=url.removeprefix("http://"), token_file=self.dir / "read")
+        self.addCleanup(scraper.close)
+        until(lambda: scraper.ask('berth_tasks{state="done"}') == 3, "it has been scraped", 30)
+        chosen = plan["allocations"]["assistant"]
+        self.assertEqual(scraper.ask(f'wva_desired_replicas{{variant_name="assistant",accelerator_type="{chosen["accelerator"]}"}}'),
+                         chosen["numReplicas"])
+        self.assertGreater(scraper.ask('berth_http_answers_total{status="200"}'), 0)
+        self.assertEqual(scraper.ask("up"), 1)
 
     @unittest.skipUnless(shutil.which("prometheus"), "Prometheus is not installed")
     def test_prometheus_scrapes_it(self):
@@ -85,13 +124,8 @@ class Metrics(Case):
         server = Prometheus(BEGIN_S, [], scrapes=f"127.0.0.1:{exporter.server_port}")
         self.addCleanup(server.close)
 
-        def asked(query):
-            with urllib.request.urlopen(server.url + "/api/v1/query?" + urllib.parse.urlencode({"query": query})) as answer:
-                found = json.load(answer)["data"]["result"]
-            return float(found[0]["value"][1]) if found else None
-
-        until(lambda: asked('berth_tasks{state="done"}') == 3, "it has been scraped", 30)
-        self.assertEqual(asked('histogram_quantile(0.5, berth_run_seconds_bucket) < 86400') is None, False)
+        until(lambda: server.ask('berth_tasks{state="done"}') == 3, "it has been scraped", 30)
+        self.assertEqual(server.ask('histogram_quantile(0.5, berth_run_seconds_bucket) < 86400') is None, False)
 
 
 if __name__ == "__main__":

@@ -1,8 +1,10 @@
 """A real Prometheus server on loopback, with what it would have scraped of servers of vLLM at some time past."""
 
+import json
 import subprocess
 import tempfile
 import urllib.error
+import urllib.parse
 import urllib.request
 from pathlib import Path
 
@@ -32,9 +34,9 @@ def histories(loads, window_s, itl_s, ttft_s):
 class Prometheus:
     """Started when made; close() ends it."""
 
-    def __init__(self, start_s, servers, scrapes=None):
+    def __init__(self, start_s, servers, scrapes=None, token_file=None):
         """servers: for each its labels and the values of its metrics, one a scrape. scrapes: host and port of what it
-        asks for metrics each second."""
+        asks for metrics each second, with the token of a file."""
         self.directory = tempfile.TemporaryDirectory(prefix="berth-prometheus-")
         path = Path(self.directory.name)
         with open(path / "scraped.txt", "w", encoding="utf-8") as file:
@@ -48,7 +50,8 @@ class Prometheus:
                            check=True, capture_output=True)
         (path / "prometheus.yml").write_text(
             "{}" if scrapes is None else
-            f"scrape_configs: [{{job_name: j, scrape_interval: 1s, static_configs: [{{targets: ['{scrapes}']}}]}}]")
+            f"scrape_configs: [{{job_name: j, scrape_interval: 1s, static_configs: [{{targets: ['{scrapes}']}}]" +
+            (f", authorization: {{credentials_file: '{token_file}'}}" if token_file else "") + "}]")
         self.url = f"http://127.0.0.1:{free_port()}"
         with open(path / "log", "w", encoding="utf-8") as log:
             self.process = subprocess.Popen(
@@ -65,6 +68,12 @@ class Prometheus:
             if self.process.poll() is not None:
                 raise AssertionError(Path(self.directory.name, "log").read_text())
             return False
+
+    def ask(self, query):
+        """The first value that a query gives now; None: there is none."""
+        with urllib.request.urlopen(self.url + "/api/v1/query?" + urllib.parse.urlencode({"query": query})) as answer:
+            found = json.load(answer)["data"]["result"]
+        return float(found[0]["value"][1]) if found else None
 
     def close(self):
         self.process.kill()

@@ -50,6 +50,16 @@ class Serve(Case):
         self.server = self.house.start("serve", "--listen", "127.0.0.1:0", *arguments)
         self.url = urlsplit(self.server.stdout.readline().decode().strip())
         self.assertTrue(self.url.port, "it says where it listens")
+        self.link = self.server.stdout.readline().decode().strip().removeprefix(self.url.geturl())
+
+    def cookie(self):
+        """Comes in by the link."""
+        client = http.client.HTTPConnection(self.url.hostname, self.url.port, timeout=20)
+        client.request("GET", self.link)
+        answer = client.getresponse()
+        self.assertEqual(answer.status, 303, answer.read())
+        client.close()
+        return answer.headers["Set-Cookie"].partition(";")[0]
 
     def fleet(self):
         return self.write("fleet.json", json.dumps(FLEET))
@@ -139,6 +149,26 @@ class Serve(Case):
         self.assertEqual(self.get("/v1/servers/chat/size")["candidates"]["H100"]["rateMethod"], "simulation")
         self.serve("fleet.json", "--percentiles", "closed-form")
         self.assertEqual(self.post("/optimize")["allocations"], quick["allocations"])
+
+    def test_runs_and_the_page_are_there_for_whoever_has_the_link(self):
+        self.berth("run", "--name", "a", "--", "true")
+        self.serve(self.fleet())
+        for path in ("/v1/runs", "/v1/machine", "/v1/fleets", "/v1/runs/a-1/log"):
+            self.assertIn("link", self.get(path, status=401)["error"])
+        self.post("/v1/runs/a-1/stop", status=401)
+        cookie = self.cookie()
+        self.assertEqual(self.get("/v1/runs", Cookie=cookie), self.house.json("runs"))
+        self.assertEqual(self.get("/v1/fleets", Cookie=cookie)["fleets"], [str(self.dir / "fleet.json")])
+        planned = self.house.json("plan", "fleet.json")
+        self.assertEqual(self.get("/v1/fleets/0/plan", Cookie=cookie), planned)
+        self.post("/setCapacity", {"type": "H100", "count": 0})
+        self.post("/setCapacity", {"type": "A100", "count": 0})
+        changed = self.get("/v1/fleets/0/plan", Cookie=cookie)
+        self.assertEqual((list(planned["allocations"]), list(changed["allocations"])), (["chat"], []),
+                         "the fleet that the server holds, and not the file")
+        self.get("/v1/fleets/1/plan", status=400, Cookie=cookie)
+        self.get("/removeServer/chat")
+        self.assertEqual(self.get("/v1/fleets", Cookie=cookie)["fleets"], [])
 
     def test_one_server_is_sized_as_by_berth_size(self):
         self.serve(str(ROOT / "examples/fleet"))
@@ -289,20 +319,112 @@ class Serve(Case):
         until(drip, "each byte buys no more time", 40)
         self.get("/v1/health")
 
+    def test_bodies_that_do_not_come_give_way(self):
+        """Nobody has to show who they are here: 64 requests whose body stays away kept others waiting for ten seconds."""
+        self.serve(self.fleet())
+        slow = [socket.create_connection((self.url.hostname, self.url.port)) for _ in range(64)]
+        for connection in slow:
+            self.addCleanup(connection.close)
+            connection.sendall(b"POST /v1/plan HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 1000\r\n\r\n{")
+        begun = time.monotonic()
+        self.get("/v1/health")
+        self.assertLess(time.monotonic() - begun, 4)
+
+    def test_hundreds_of_connections_that_say_nothing_give_way(self):
+        self.serve(self.fleet())
+        for _ in range(500):
+            self.addCleanup(socket.create_connection((self.url.hostname, self.url.port)).close)
+        begun = time.monotonic()
+        self.get("/v1/health")
+        self.assertLess(time.monotonic() - begun, 9, "two seconds for each 64 of them would be fifteen")
+
+    def test_a_hundred_connections_at_once_are_taken_at_once(self):
+        self.serve(self.fleet())
+        begun = time.monotonic()
+        for _ in range(100):
+            self.addCleanup(socket.create_connection((self.url.hostname, self.url.port)).close)
+        self.assertLess(time.monotonic() - begun, 0.9, "the kernel tries again after a second")
+
+    def roles(self, *more):
+        """A server with a token for each role, which it makes."""
+        self.serve("--token-file", "control", "--read-token-file", "read", *more)
+        return {role: "Bearer " + (self.dir / role).read_text().strip() for role in ("control", "read")}
+
+    def test_a_reader_sees_all_and_changes_nothing(self):
+        self.berth("run", "--name", "a", "--", "true")
+        bearers = self.roles(self.fleet())
+        for path in ("/v1/runs", "/v1/machine", "/getServers", "/v1/system", "/v1/fleets/0/plan"):
+            for role in bearers.values():
+                self.get(path, Authorization=role)
+            for wrong in ("Bearer ", "Bearer x", bearers["read"][:-1], bearers["read"].replace("Bearer", "Basic")):
+                self.get(path, status=401, Authorization=wrong)
+        self.post("/v1/plan", FLEET, Authorization=bearers["read"])
+        for method, path in (("POST", "/v1/runs/a-1/stop"), ("POST", "/v1/runs/a-1/retry"), ("POST", "/v1/runs/a-1/resume"),
+                             ("GET", "/removeServer/chat"), ("POST", "/optimize"), ("GET", "/applyAllocation")):
+            refused = self.ask(method, path, status=403, Authorization=bearers["read"])
+            self.assertIn("takes the role control, and this is read", refused["error"])
+        self.assertEqual(self.get("/v1/session", Authorization=bearers["read"])["role"], "read")
+        self.get("/getServer/chat", Authorization=bearers["read"])
+        self.get("/removeServer/chat", Authorization=bearers["control"])
+
+    def test_a_token_is_exchanged_for_a_cookie_of_its_role(self):
+        self.berth("run", "--name", "a", "--", "true")
+        bearers = self.roles()
+        for role, bearer in bearers.items():
+            client = http.client.HTTPConnection(self.url.hostname, self.url.port, timeout=20)
+            client.request("POST", "/v1/session", headers={"Authorization": bearer})
+            answer = client.getresponse()
+            self.assertEqual((answer.status, json.loads(answer.read())["role"]), (200, role))
+            cookie = answer.headers["Set-Cookie"].partition(";")[0]
+            client.close()
+            self.get("/v1/runs", Cookie=cookie)
+            self.post("/v1/runs/a-1/retry", status={"control": 200, "read": 403}[role], Cookie=cookie)
+            self.post("/v1/invite?role=control", status={"control": 200, "read": 403}[role], Cookie=cookie)
+            link = self.post("/v1/invite?role=read", Cookie=cookie)["path"]
+            self.link = link
+            self.assertEqual(self.get("/v1/session", Cookie=self.cookie())["role"], "read")
+
+    def test_what_changes_something_is_not_done_for_head(self):
+        self.serve(self.fleet())
+        client = http.client.HTTPConnection(self.url.hostname, self.url.port, timeout=20)
+        client.request("HEAD", "/removeServer/chat")
+        self.assertEqual(client.getresponse().status, 405)
+        client.close()
+        self.get("/getServer/chat")
+
+    def test_a_token_file_is_its_owners_alone(self):
+        self.roles()
+        for role in ("control", "read"):
+            file = self.dir / role
+            self.assertEqual(file.stat().st_mode & 0o777, 0o600)
+            self.assertGreaterEqual(len(file.read_text().strip()), 32)
+        before = (self.dir / "control").read_text()
+        self.roles()
+        self.assertEqual((self.dir / "control").read_text(), before, "one that is there stays")
+        self.assertNotEqual(before, (self.dir / "read").read_text())
+        for mode, does in ((0o644, "read"), (0o640, "read"), (0o620, "change"), (0o602, "change")):
+            (self.dir / "control").chmod(mode)
+            said = self.one_line(self.berth("serve", "--token-file", "control", code=3))
+            self.assertIn(f"control: others can {does} it (mode {mode:04o}); chmod 600 control", said)
+        (self.dir / "control").chmod(0o600)
+        self.assertIn("the same token", self.one_line(
+            self.berth("serve", "--token-file", "control", "--read-token-file", "control", code=2)))
+        self.berth("serve", "--token-file", "nowhere/token", code=2)
+
     def test_a_token_is_wanted_when_there_is_one(self):
-        self.write("token", "a-very-secret-token-1\n")
+        self.write("token", "a-very-secret-token-1\n").chmod(0o600)
         self.serve("--token-file", self.dir / "token", self.fleet())
         self.get("/getServers", status=401)
         self.get("/getServers", status=401, Authorization="Bearer a-very-secret-token-2")
         self.get("/getServers", Authorization="Bearer a-very-secret-token-1")
 
     def test_beyond_this_machine_it_wants_token_and_tls(self):
-        self.write("token", "a-very-secret-token-1\n")
+        self.write("token", "a-very-secret-token-1\n").chmod(0o600)
         self.assertIn("token and TLS", self.one_line(self.berth("serve", "--listen", "0.0.0.0:0", code=2)))
         self.berth("serve", "--listen", "0.0.0.0:0", "--token-file", "token", code=2)
         self.berth("serve", "--listen", "nowhere", code=2)
         self.berth("serve", "--tls-cert", "only.pem", code=2)
-        self.write("short", "abc")
+        self.write("short", "abc").chmod(0o600)
         self.berth("serve", "--token-file", "short", code=2)
         self.berth("serve", "none.json", code=2)
 
@@ -312,7 +434,7 @@ class Serve(Case):
                               cwd=self.dir, capture_output=True)
         if made.returncode != 0:
             self.skipTest("no openssl to make a certificate with")
-        self.write("token", "a-very-secret-token-1\n")
+        self.write("token", "a-very-secret-token-1\n").chmod(0o600)
         self.serve("--tls-cert", "cert.pem", "--tls-key", "key.pem", "--token-file", "token", self.fleet())
         import ssl
         context = ssl.create_default_context(cafile=self.dir / "cert.pem")

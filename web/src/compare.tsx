@@ -1,6 +1,6 @@
 // Several runs side by side: how the best of each grew, and what they came to.
 import { useMemo, useState } from "preact/hooks";
-import { type Comparison, get, of_run, type Run, text } from "./api";
+import { type Comparison, get } from "./api";
 import { type Line, Lines, worth } from "./charts";
 import { useLive } from "./live";
 import { Badge, Pick, Section, Trouble } from "./parts";
@@ -19,7 +19,7 @@ interface Grown {
 }
 
 async function grown(run: string, metric: string, maximise: boolean, signal: AbortSignal): Promise<Grown> {
-  const trials = read_trials(await text(of_run(run, "/trials.csv"), signal));
+  const trials = read_trials(await get("/v1/runs/{run}/trials.csv", { run }, signal));
   const score = scores_of(trials, metric);
   const begun = trials.started.reduce((least, each) => (each < least ? each : least), Infinity);
   const ended = trials.ended.reduce((most, each) => (each > most ? each : most), begun);
@@ -91,10 +91,10 @@ function Rows({ found, names }: { found: Comparison; names: string[] }) {
 
 export function ComparePage({ names }: { names: string[] }) {
   const key = names.join(" ");
-  const compared = useLive((signal) => get<Comparison>(`/v1/compare/${names.map(encodeURIComponent).join("/")}`, signal), key);
+  const compared = useLive((signal) => get("/v1/compare", { run: names }, signal), key);
   const found = compared.value;
   const all = useLive(async (signal) => (found ? await Promise.all(names.map((name) => grown(name, found.metric, found.direction === "max", signal))) : null), `${key} ${found?.metric}`, found === null);
-  const runs = useLive((signal) => get<{ runs: Run[] }>("/v1/runs", signal), "runs", true);
+  const runs = useLive((signal) => get("/v1/runs", {}, signal), "runs", true);
   const others = (runs.value?.runs ?? []).filter((each) => each.kind === "experiment" && !names.includes(each.id)).reverse();
   return (
     <>

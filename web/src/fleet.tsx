@@ -1,6 +1,6 @@
 // A fleet of inference servers: what is planned, what it costs, what it attains, and what would be if.
 import { useEffect, useRef, useState } from "preact/hooks";
-import { type Allocation, type Day, type FleetPlan, get, type ServerPlan } from "./api";
+import { type Allocation, type FleetPlan, get, type ServerPlan } from "./api";
 import { DaySection } from "./day";
 import { useLive } from "./live";
 import { Pick, Section, Trouble } from "./parts";
@@ -201,27 +201,35 @@ function WhatIf({ base, sets, change }: { base: FleetPlan; sets: Sets; change: (
 }
 
 function Plan({ number, has_day }: { number: number; has_day: boolean }) {
-  const base = useLive((signal) => get<FleetPlan>(`/v1/fleets/${number}/plan`, signal), `fleet ${number}`, true);
+  const base = useLive((signal) => get("/v1/fleets/{number}/plan", { number }, signal), `fleet ${number}`, true);
   const [sets, change] = useState<Sets>({});
-  const query = query_of(useRested(sets, 30));
+  const rested = useRested(sets, 30);
+  const set = Object.entries(rested).map(([path, value]) => `${path}=${value}`);
   const took = useRef(0);
   const tried = useLive(
     async (signal) => {
-      if (query === "") return null;
+      if (set.length === 0) return null;
       const begun = performance.now();
-      const found = await get<FleetPlan>(`/v1/fleets/${number}/plan?percentiles=closed-form${query}`, signal);
+      const found = await get("/v1/fleets/{number}/plan", { number, percentiles: "closed-form", set }, signal);
       took.current = performance.now() - begun;
       return found;
     },
-    `fleet ${number} ${query}`,
+    `fleet ${number} ${set.join(" ")}`,
     true,
   );
   const last = useRef<FleetPlan | null>(null);
-  if (tried.value !== null || query === "") last.current = tried.value;
+  if (tried.value !== null || set.length === 0) last.current = tried.value;
   // The simulator takes longer, so it is asked once nobody moves a slider any more.
-  const resting = query_of(useRested(sets, 700));
-  const simulated = useLive(async (signal) => (resting === "" ? null : { query: resting, plan: await get<FleetPlan>(`/v1/fleets/${number}/plan?${resting.slice(1)}`, signal) }), `fleet ${number} simulated ${resting}`, true);
-  const exact = simulated.value?.query === query ? simulated.value.plan : null;
+  const resting = useRested(sets, 700);
+  const simulated = useLive(
+    async (signal) => {
+      const set = Object.entries(resting).map(([path, value]) => `${path}=${value}`);
+      return set.length === 0 ? null : { of: resting, plan: await get("/v1/fleets/{number}/plan", { number, set }, signal) };
+    },
+    `fleet ${number} simulated ${JSON.stringify(resting)}`,
+    true,
+  );
+  const exact = simulated.value?.of === rested ? simulated.value.plan : null;
   if (base.value === null) return <Trouble error={base.error} />;
   const plan = exact ?? last.current ?? base.value;
   return (
@@ -231,7 +239,7 @@ function Plan({ number, has_day }: { number: number; has_day: boolean }) {
       <Section title="Against what there is">
         <Capacity plan={plan} />
       </Section>
-      <Section title="What if" aside={query !== "" && took.current > 0 ? `planned in ${Math.round(took.current)} ms, percentiles by ${exact ? "the simulator" : "closed form"}` : "percentiles by closed form, then by the simulator"}>
+      <Section title="What if" aside={set.length > 0 && took.current > 0 ? `planned in ${Math.round(took.current)} ms, percentiles by ${exact ? "the simulator" : "closed form"}` : "percentiles by closed form, then by the simulator"}>
         <WhatIf base={base.value} sets={sets} change={change} />
       </Section>
       <Section title="Servers">
@@ -243,12 +251,12 @@ function Plan({ number, has_day }: { number: number; has_day: boolean }) {
 }
 
 function DayOf({ number }: { number: number }) {
-  const { value, error } = useLive((signal) => get<Day>(`/v1/fleets/${number}/day`, signal), `day ${number}`, true);
+  const { value, error } = useLive((signal) => get("/v1/fleets/{number}/day", { number }, signal), `day ${number}`, true);
   return value === null ? <Trouble error={error} /> : <DaySection day={value} />;
 }
 
 export function FleetPage({ number }: { number: number }) {
-  const { value, error } = useLive((signal) => get<{ fleets: string[]; profile: string }>("/v1/fleets", signal), "fleets", true);
+  const { value, error } = useLive((signal) => get("/v1/fleets", {}, signal), "fleets", true);
   if (value === null) return <Trouble error={error} />;
   const name = value.fleets[number];
   if (name === undefined)
@@ -256,7 +264,7 @@ export function FleetPage({ number }: { number: number }) {
       <>
         <h1>Fleets</h1>
         <p>
-          None was named: <code>berth dashboard --fleet fleet.json</code> shows its plan here.
+          None was named: <code>berth dashboard --fleet fleet.json</code> shows its plan here, and <code>berth serve fleet.json</code> that of the fleet that it holds.
         </p>
       </>
     );

@@ -1,6 +1,6 @@
 // A flow: its graph by step, what each step's tasks came to, the path that decided how long it took, and earlier runs.
 import { useMemo, useState } from "preact/hooks";
-import { get, of_run, of_task, type Run, type Step, type Summary, type Why } from "./api";
+import { get, type Run, type Step, type Summary } from "./api";
 import { layered } from "./layers";
 import { useLive } from "./live";
 import { Badge, counts_text, Progress, Section, Trouble } from "./parts";
@@ -91,7 +91,7 @@ const clipped = (text: string, most: number): string => (text.length > most ? te
 
 /// Why the tasks of a step ran, or did not have to: of one of each kind.
 function Reasons({ ids }: { ids: string[] }) {
-  const { value, error } = useLive((signal) => Promise.all(ids.map((id) => get<Why>(of_task(id, "/why"), signal))), `reasons ${ids.join(" ")}`, true);
+  const { value, error } = useLive((signal) => Promise.all(ids.map((id) => get("/v1/tasks/{task}/why", { task: id }, signal))), `reasons ${ids.join(" ")}`, true);
   return (
     <>
       <Trouble error={error} />
@@ -173,9 +173,9 @@ function Critical({ path, trials, run }: { path: number[]; trials: Trials; run: 
 function Earlier({ run, steps }: { run: Run; steps: Step[] }) {
   const { value, error } = useLive(
     async (signal) => {
-      const { runs } = await get<{ runs: Run[] }>("/v1/runs", signal);
+      const { runs } = await get("/v1/runs", {}, signal);
       const same = runs.filter((each) => each.kind === "flow" && each.name === run.name && each.created < run.created).slice(-kMostEarlier);
-      return await Promise.all(same.map(async (each) => ({ id: each.id, steps: (await get<{ steps: Step[] }>(of_run(each.id, "/graph"), signal)).steps })));
+      return await Promise.all(same.map(async (each) => ({ id: each.id, steps: (await get("/v1/runs/{run}/graph", { run: each.id }, signal)).steps })));
     },
     `earlier ${run.id}`,
     true,
@@ -223,7 +223,7 @@ function Earlier({ run, steps }: { run: Run; steps: Step[] }) {
 
 export function Flow({ summary, trials }: { summary: Summary; trials: Trials }) {
   const run = summary.run;
-  const { value, error } = useLive((signal) => get<{ steps: Step[] }>(of_run(run.id, "/graph"), signal), `graph ${run.id}`);
+  const { value, error } = useLive((signal) => get("/v1/runs/{run}/graph", { run: run.id }, signal), `graph ${run.id}`);
   const [chosen, choose] = useState("");
   const path = useMemo(() => (value ? critical_path(value.steps, trials) : []), [value, trials]);
   if (value === null) return <Trouble error={error} />;

@@ -49,7 +49,7 @@ function Rows({ runs, now }: { runs: Run[]; now: number }) {
 const kMostEarlier = 200;
 
 export function Home() {
-  const { value, error } = useLive((signal) => get<{ runs: Run[] }>("/v1/runs", signal), "runs");
+  const { value, error } = useLive((signal) => get("/v1/runs", {}, signal), "runs");
   const now = useNow();
   if (value === null) return <Trouble error={error} />;
   const newest = [...value.runs].reverse();

@@ -28,7 +28,7 @@ function attend(): void {
 
 /// A stream that was refused, as by a server that is another by now, is not tried again by the browser.
 async function come_back(): Promise<void> {
-  const refused = await get("/v1/runs").then(
+  const refused = await get("/v1/session", {}).then(
     () => "",
     (failure: Error) => failure,
   );

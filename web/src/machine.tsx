@@ -1,5 +1,5 @@
 // This machine and the clusters: what they have, who holds it, and what waits for it.
-import { type Cluster, type Device, get, type Holder, type Machine, type Topology, type Waiting } from "./api";
+import { type Device, get, type Holder, type Topology, type Waiting } from "./api";
 import { useLive } from "./live";
 import { Section, Trouble, useNow } from "./parts";
 import { link } from "./route";
@@ -172,8 +172,8 @@ function lacking(waiting: Holder, free: Record<string, number>): string {
 }
 
 function Clusters() {
-  const known = useLive((signal) => get<{ clusters: { name: string; kind: string; error?: string }[] }>("/v1/clusters", signal), "clusters", true);
-  const asked = useLive(async (signal) => ((known.value?.clusters.length ?? 0) > 0 ? await get<{ clusters?: Cluster[] }>("/v1/top", signal) : null), `top ${known.value?.clusters.length}`, true);
+  const known = useLive((signal) => get("/v1/clusters", {}, signal), "clusters", true);
+  const asked = useLive(async (signal) => ((known.value?.clusters.length ?? 0) > 0 ? await get("/v1/top", {}, signal) : null), `top ${known.value?.clusters.length}`, true);
   if (known.value === null || known.value.clusters.length === 0) return <Trouble error={known.error} />;
   return (
     <Section title="Clusters" aside={<button onClick={asked.again}>Ask them again</button>}>
@@ -202,8 +202,8 @@ function Clusters() {
 }
 
 export function MachinePage() {
-  const { value, error } = useLive((signal) => get<Machine>("/v1/machine", signal), "machine");
-  const topology = useLive(async (signal) => ((value?.devices.length ?? 0) > 0 ? await get<Topology>("/v1/topology", signal) : null), `topology ${value?.devices.length}`, true);
+  const { value, error } = useLive((signal) => get("/v1/machine", {}, signal), "machine");
+  const topology = useLive(async (signal) => ((value?.devices.length ?? 0) > 0 ? await get("/v1/topology", {}, signal) : null), `topology ${value?.devices.length}`, true);
   const now = useNow();
   if (value === null) return <Trouble error={error} />;
   return (

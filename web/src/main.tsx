@@ -8,6 +8,7 @@ import { MachinePage } from "./machine";
 import { Trouble } from "./parts";
 import { link, useRoute } from "./route";
 import { RunPage } from "./run";
+import { Known } from "./session";
 
 /// What fails to be drawn says so in its place, and leaves the rest of the page as it is.
 class Boundary extends Component<{ children: ComponentChildren }, { error: string | null }> {
@@ -52,6 +53,7 @@ function Page() {
         </span>
       </header>
       <main>
+        <Known>
         <Boundary key={`${what} ${name}`}>
           {what === "runs" && name !== undefined ? (
             <RunPage key={name} run={name} task={rest[0]} />
@@ -65,6 +67,7 @@ function Page() {
             <Home />
           )}
         </Boundary>
+        </Known>
       </main>
     </>
   );

@@ -1,11 +1,12 @@
 // A run: how far it is, what its trials have found, when each task ran, and why one waits or failed.
 import { useMemo, useRef, useState } from "preact/hooks";
-import { get, type Goal, of_run, of_task, post, type Summary, text, type Why } from "./api";
+import { address, get, type Goal, post, type Posts, type Summary } from "./api";
 import { Flow } from "./flow";
 import { useLive } from "./live";
 import { Badge, counts_text, Progress, Section, Trouble, useNow } from "./parts";
 import { link } from "./route";
 import { scores_of, Search } from "./search";
+import { useControls } from "./session";
 import { Timeline } from "./timeline";
 import { cell_text, type Cells, type Column, ended_after, read_cells, sorted, type Trials, trials_of } from "./trials";
 import { amount, duration } from "./words";
@@ -15,7 +16,7 @@ const focused = (element: HTMLElement | null): void => element?.focus();
 
 interface Action {
   name: string;
-  path: string;
+  path: keyof Posts & `/v1/runs/{run}/${string}`;
   question: string;
 }
 
@@ -23,22 +24,23 @@ function actions_of(summary: Summary): Action[] {
   const { run } = summary;
   const list: Action[] = [];
   if (run.state === "running" || run.state === "waiting")
-    list.push({ name: "Stop", path: "/stop", question: `Stop ${run.id}? It can be resumed.` });
+    list.push({ name: "Stop", path: "/v1/runs/{run}/stop", question: `Stop ${run.id}? It can be resumed.` });
   if (run.state === "stopped" || run.state === "interrupted")
-    list.push({ name: "Resume", path: "/resume", question: `Go on with ${run.id}?` });
+    list.push({ name: "Resume", path: "/v1/runs/{run}/resume", question: `Go on with ${run.id}?` });
   if (run.counts.failed > 0 && run.state !== "running")
-    list.push({ name: "Retry what failed", path: "/retry", question: `Try the ${run.counts.failed} failed tasks of ${run.id} again?` });
+    list.push({ name: "Retry what failed", path: "/v1/runs/{run}/retry", question: `Try the ${run.counts.failed} failed tasks of ${run.id} again?` });
   return list;
 }
 
 function Actions({ summary, done }: { summary: Summary; done: () => void }) {
+  const may = useControls();
   const [asked, ask] = useState<Action | null>(null);
   const [busy, set_busy] = useState(false);
   const [error, set_error] = useState<string | null>(null);
   const act = async (action: Action): Promise<void> => {
     set_busy(true);
     try {
-      await post(of_run(summary.run.id, action.path));
+      await post(action.path, { run: summary.run.id });
       set_error(null);
     } catch (failure) {
       set_error(failure instanceof Error ? failure.message : String(failure));
@@ -47,6 +49,7 @@ function Actions({ summary, done }: { summary: Summary; done: () => void }) {
     ask(null);
     done();
   };
+  if (!may) return null;
   return (
     <div class="actions">
       {asked === null ? (
@@ -109,7 +112,7 @@ function Table({ run, trials, goal }: { run: string; trials: Trials; goal: Goal 
         <span class="note">
           {rows.length.toLocaleString("en")} of {trials.count.toLocaleString("en")}
         </span>
-        <a href={of_run(run, "/trials.csv")} download={`${run}.csv`}>
+        <a href={address("/v1/runs/{run}/trials.csv", { run })} download={`${run}.csv`}>
           CSV
         </a>
       </p>
@@ -154,8 +157,8 @@ const label_of = (id: string): string => id.slice(id.indexOf("/") + 1);
 
 function TaskPanel({ run, task }: { run: string; task: string }) {
   const id = `${run}/${task}`;
-  const why = useLive((signal) => get<Why>(of_task(id, "/why"), signal), `why ${id}`);
-  const log = useLive((signal) => text(`${of_task(id, "/log")}?tail=${kMostLog}`, signal), `log ${id}`);
+  const why = useLive((signal) => get("/v1/tasks/{task}/why", { task: id }, signal), `why ${id}`);
+  const log = useLive((signal) => get("/v1/tasks/{task}/log", { task: id, tail: String(kMostLog) }, signal), `log ${id}`);
   const value = why.value;
   return (
     <aside class="panel" aria-label={`task ${id}`}>
@@ -208,7 +211,7 @@ function TaskPanel({ run, task }: { run: string; task: string }) {
       <Trouble error={log.error} />
       {log.value !== null && log.value.length >= kMostLog && (
         <p class="note">
-          The last of it; <a href={of_task(id, "/log")}>all of it</a>.
+          The last of it; <a href={address("/v1/tasks/{task}/log", { task: id })}>all of it</a>.
         </p>
       )}
       <pre class="log" tabIndex={0}>
@@ -228,11 +231,11 @@ function Took({ from, to }: { from: string; to: string | null }) {
 const Growing = ({ trials }: { trials: Trials }) => <Timeline trials={trials} now={useNow()} />;
 
 export function RunPage({ run, task }: { run: string; task: string | undefined }) {
-  const summary = useLive((signal) => get<Summary>(of_run(run, "/summary"), signal), `summary ${run}`);
+  const summary = useLive((signal) => get("/v1/runs/{run}/summary", { run }, signal), `summary ${run}`);
   const cells = useRef<Cells | null>(null);
   const trials = useLive(async (signal) => {
     const since = cells.current === null ? "" : ended_after(cells.current);
-    const csv = await text(of_run(run, "/trials.csv") + (since === "" ? "" : `?changed-since=${since}`), signal);
+    const csv = await get("/v1/runs/{run}/trials.csv", since === "" ? { run } : { run, "changed-since": since }, signal);
     cells.current = read_cells(csv, cells.current);
     return trials_of(cells.current);
   }, `trials ${run}`);

@@ -1,6 +1,6 @@
 // What a search has found: its history, what leads to the best, how its trials learn, and what decides.
 import { useMemo, useState } from "preact/hooks";
-import { type Curves, get, type Goal, type Importance, of_run, type Run, type Summary } from "./api";
+import { get, type Goal, type Run, type Summary } from "./api";
 import { History, type Line, Lines, Parallel, Scatter, worth } from "./charts";
 import { useLive } from "./live";
 import { Pick, Section, Trouble } from "./parts";
@@ -26,7 +26,7 @@ export function scores_of(trials: Trials, metric: string): Column | undefined {
 }
 
 function LearningCurves({ run, goal, key_ }: { run: string; goal: Goal; key_: string }) {
-  const { value, error } = useLive((signal) => get<Curves>(of_run(run, "/curves"), signal), `curves ${key_}`, true);
+  const { value, error } = useLive((signal) => get("/v1/runs/{run}/curves", { run }, signal), `curves ${key_}`, true);
   const drawn = useMemo(() => {
     const curves = (value?.curves ?? []).filter((each) => each.values.length > 1);
     const lines = curves.map(
@@ -79,7 +79,7 @@ const kMethods: Record<string, string> = { fanova: "fANOVA on a random forest" }
 
 function Decides({ summary, metric, trials }: { summary: Summary; metric: string; trials: number }) {
   const { value, error } = useLive(
-    async (signal) => (trials < kLeastTrials ? null : await get<Importance>(`${of_run(summary.run.id, "/importance")}?metric=${encodeURIComponent(metric)}`, signal)),
+    async (signal) => (trials < kLeastTrials ? null : await get("/v1/runs/{run}/importance", { run: summary.run.id, metric }, signal)),
     `importance ${summary.run.id} ${metric} ${summary.run.counts.done}`,
     true,
   );
@@ -108,7 +108,7 @@ function Decides({ summary, metric, trials }: { summary: Summary; metric: string
 
 /// Another run that one with the same goal may be compared with.
 function CompareWith({ run }: { run: Run }) {
-  const { value } = useLive((signal) => get<{ runs: Run[] }>("/v1/runs", signal), "runs", true);
+  const { value } = useLive((signal) => get("/v1/runs", {}, signal), "runs", true);
   const others = (value?.runs ?? []).filter((each) => each.kind === run.kind && each.id !== run.id).reverse();
   if (others.length === 0) return null;
   return <Pick label="compare with" value="" of={["", ...others.slice(0, 500).map((each) => each.id)]} chosen={(id) => id !== "" && (window.location.hash = link("compare", run.id, id))} />;

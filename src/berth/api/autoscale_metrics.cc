@@ -68,6 +68,23 @@ constexpr LiveGauge kLive[] = {
      kMs},
 };
 
+void add(Exposition& out, std::span<const Decision> decisions, std::string_view name,
+         const Gauge& gauge, std::string_view name_space) {
+  out.begin(name, "gauge", gauge.help);
+  for (const Decision& d : decisions)
+    if (d.is_known || &gauge == &kHeld)
+      out.add({{"variant_name", d.server},
+               {"namespace", name_space},
+               {"accelerator_type", d.accelerator}},
+              gauge.of(d));
+}
+
+void add_replicas(Exposition& out, std::span<const Decision> decisions, std::string_view generation,
+                  std::string_view name_space) {
+  for (const Gauge& g : kReplicas)
+    add(out, decisions, fmt::format("{}{}", generation, g.name), g, name_space);
+}
+
 }  // namespace
 
 void Scalings::add(const Decision& decision) {
@@ -79,24 +96,30 @@ void Scalings::add(const Decision& decision) {
                                 : "needless"}];
 }
 
+std::string planned_metrics(const fleet::System& system, std::string_view name_space) {
+  std::vector<Decision> decisions;
+  for (const auto& [name, server] : system.servers)
+    if (!server.desired.accelerator.empty())
+      decisions.push_back({.server = name,
+                           .accelerator = server.desired.accelerator,
+                           .is_known = true,
+                           .current = server.current.replicas,
+                           .desired = server.desired.replicas,
+                           .reason = {}});
+  Exposition out;
+  if (!decisions.empty()) add_replicas(out, decisions, "wva_", name_space);
+  return out.take();
+}
+
 std::string autoscale_metrics(std::span<const Decision> decisions,
                               const std::map<std::string, fleet::Live>& live,
                               const Scalings& scalings, const Published& published) {
   Exposition out;
-  const auto gauge = [&](const std::string& name, const Gauge& g) {
-    out.begin(name, "gauge", g.help);
-    for (const Decision& d : decisions)
-      if (d.is_known || &g == &kHeld)
-        out.add({{"variant_name", d.server},
-                 {"namespace", published.name_space},
-                 {"accelerator_type", d.accelerator}},
-                g.of(d));
-  };
   std::vector<std::string> generations;
   if (published.applies) generations.push_back("wva_");
   if (published.applies && published.old_names) generations.push_back("inferno_");
   for (const auto& generation : generations) {
-    for (const Gauge& g : kReplicas) gauge(generation + std::string(g.name), g);
+    add_replicas(out, decisions, generation, published.name_space);
     out.begin(generation + "replica_scaling_total", "counter", "Changes of desired replicas.");
     for (const auto& [of, count] : scalings.counts) {
       const auto& [server, accelerator, direction, reason] = of;
@@ -108,8 +131,8 @@ std::string autoscale_metrics(std::span<const Decision> decisions,
               static_cast<double>(count));
     }
   }
-  for (const Gauge& g : kOwn) gauge(std::string(g.name), g);
-  gauge(std::string(kHeld.name), kHeld);
+  for (const Gauge& g : kOwn) add(out, decisions, g.name, g, published.name_space);
+  add(out, decisions, kHeld.name, kHeld, published.name_space);
   for (const LiveGauge& g : kLive) {
     out.begin(g.name, "gauge", g.help);
     for (const auto& [server, figures] : live)

@@ -9,6 +9,7 @@
 #include <map>
 #include <span>
 #include <string>
+#include <string_view>
 #include <tuple>
 
 #include "berth/fleet/autoscaler.h"
@@ -34,5 +35,9 @@ struct Scalings {
 std::string autoscale_metrics(std::span<const fleet::Decision> decisions,
                               const std::map<std::string, fleet::Live>& live,
                               const Scalings& scalings, const Published& published);
+
+/// What the planner's clients have decided: of each server that has an accelerator, the desired and
+/// current replicas under the names that autoscalers read. "" where there is none.
+std::string planned_metrics(const fleet::System& system, std::string_view name_space);
 
 }  // namespace berth::api

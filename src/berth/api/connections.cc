@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <openssl/err.h>
 #include <poll.h>
+#include <sys/socket.h>
 
 #include <algorithm>
 #include <array>
@@ -12,7 +13,8 @@
 namespace berth::api {
 namespace {
 
-constexpr std::size_t kMostConnections = 64;  // that are answered at a time; others wait
+constexpr int kMostConnections = 64;  // that are answered at a time; others wait
+constexpr int kMostWaiting = 512;     // to be accepted
 constexpr Duration kTimeout = std::chrono::seconds(10);
 constexpr std::int64_t kLeastBytesPerSecond = 64 << 10;
 constexpr Duration kIdle = std::chrono::seconds(5);         // until the next request begins
@@ -53,15 +55,15 @@ class Connection final : public httplib::Stream {
 
   /// Waits for a request to begin; from then on its time is counted.
   bool next_request() {
-    in_head_ = true;
+    is_stranger_ = true;
     const bool begins = is_readable() || ready(POLLIN, kIdle);
     waited_ = {};
     bytes_ = 0;
     return begins;
   }
 
-  /// Its head has been read: it may take its time.
-  void has_head() { in_head_ = false; }
+  /// Whoever has shown who it is may take its time.
+  void is_known() { is_stranger_ = false; }
 
   bool is_readable() const override {
     return begin_ < end_ || (tls_ && SSL_has_pending(tls_.get()) == 1);
@@ -132,12 +134,16 @@ class Connection final : public httplib::Stream {
     const Mono before = env_->now();
     pollfd one{socket(), events, 0};
     int found = 0;
-    for (Duration so_far{}; found == 0 && so_far < timeout; so_far = env_->now() - before) {
-      if (env_->stop_signals() > 0) timeout = std::min(timeout, kLinger);  // nobody waits for it
-      if (in_head_ && waiting_ > 0) timeout = std::min(timeout, kLinger - waited_);
+    for (bool in_time = true; found == 0 && in_time;) {
+      const Duration so_far = env_->now() - before;
+      Duration left = timeout - so_far;
+      if (env_->stop_signals() > 0) left = std::min(left, kLinger - so_far);  // nobody waits for it
+      if (is_stranger_ && waiting_ > 0)
+        left = std::min(left, kLinger / (1 + waiting_ / kMostConnections) - waited_ - so_far);
+      in_time = left > Duration{};
       const auto part =
-          std::chrono::ceil<std::chrono::milliseconds>(std::min<Duration>(timeout - so_far, kLook));
-      found = ::poll(&one, 1, static_cast<int>(std::max<std::int64_t>(0, part.count())));
+          std::chrono::ceil<std::chrono::milliseconds>(std::clamp(left, Duration{}, kLook));
+      found = ::poll(&one, 1, static_cast<int>(part.count()));
     }
     waited_ += env_->now() - before;
     return found > 0;
@@ -147,7 +153,7 @@ class Connection final : public httplib::Stream {
   const std::atomic<int>& waiting_;
   os::Fd socket_;
   std::unique_ptr<SSL, TlsFree> tls_;
-  bool in_head_ = true;
+  bool is_stranger_ = true;
   bool is_open_ = false;
   Duration waited_{};       // in this request
   std::int64_t bytes_ = 0;  // of it and of its answer
@@ -197,18 +203,28 @@ Result<TlsContext> tls_context(const std::string& certificate, const std::string
   return context;
 }
 
-BoundedServer::BoundedServer(TlsContext tls, Refused refused)
-    : tls_(std::move(tls)), refused_(std::move(refused)) {
+BoundedServer::BoundedServer(TlsContext tls, Admits admits)
+    : tls_(std::move(tls)), admits_(std::move(admits)) {
   new_task_queue = [waiting = waiting_] { return new ConnectionThreads(waiting); };
+}
+
+int BoundedServer::bind(const std::string& host, int port) {
+  if (port == 0)
+    port = bind_to_any_port(host);
+  else if (!bind_to_port(host, port))
+    port = -1;
+  if (port >= 0) ::listen(svr_sock_, kMostWaiting);
+  return port;
 }
 
 bool BoundedServer::process_and_close_socket(socket_t socket) {
   Connection connection(socket, tls_.get(), *waiting_);
   bool goes_on = connection.open(), closed = false, refused = false;
   const auto set_up = [&](httplib::Request& request) {
-    connection.has_head();
     as_plain_request(request);
-    refused = refused_(request);
+    const auto role = admits_(request);
+    refused = !role;
+    if (role && *role != Role::none) connection.is_known();
     if (!refused) return;
     request.headers.erase("Connection");
     request.set_header("Connection", std::string("close"));

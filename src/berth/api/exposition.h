@@ -9,6 +9,8 @@
 
 namespace berth::api {
 
+inline constexpr const char* kExpositionType = "text/plain; version=0.0.4; charset=utf-8";
+
 /// One metric after another, each with its lines together: begin(), then add() for each series.
 class Exposition {
  public:

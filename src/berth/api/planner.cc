@@ -330,104 +330,138 @@ struct Calls {
 
 namespace {
 
-using Call = Result<Json> (*)(Planner&, const Words&, const std::string&);
+using Answer = Result<Json> (*)(Planner&, const Words&, const std::string&);
 
-struct Route {
-  std::string_view method, path;  // a * of the path stands for a word
-  std::size_t words;              // behind the path
+struct PlannerRoute {
   Call call;
+  Answer answer;
 };
 
-constexpr Route kRoutes[] = {
-    {"POST", "setAccelerators", 0, Calls::set_all<Calls::Accelerators>},
-    {"POST", "addAccelerator", 0, Calls::put_one<Calls::Accelerators>},
-    {"GET", "getAccelerators", 0, Calls::get_accelerators},
-    {"GET", "getAccelerator", 1, Calls::get_one<Calls::Accelerators>},
-    {"GET", "removeAccelerator", 1, Calls::remove<Calls::Accelerators>},
-    {"POST", "setCapacities", 0, Calls::set_all<Calls::Capacities>},
-    {"POST", "setCapacity", 0, Calls::put_one<Calls::Capacities>},
-    {"GET", "getCapacities", 0, Calls::get_all<Calls::Capacities>},
-    {"GET", "getCapacity", 1, Calls::get_one<Calls::Capacities>},
-    {"GET", "removeCapacity", 1, Calls::remove<Calls::Capacities>},
-    {"POST", "setModels", 0, Calls::set_models},
-    {"GET", "getModels", 0, Calls::model_names},
-    {"GET", "getModel", 1, Calls::get_model},
-    {"GET", "addModel", 1, Calls::add_model},
-    {"GET", "removeModel", 1, Calls::remove_model},
-    {"POST", "setServiceClasses", 0, Calls::set_all<Calls::Classes>},
-    {"POST", "addServiceClassModelTargets", 0, Calls::add_targets},
-    {"GET", "getServiceClasses", 0, Calls::get_all<Calls::Classes>},
-    {"GET", "getServiceClass", 1, Calls::get_one<Calls::Classes>},
-    {"GET", "addServiceClass", 2, Calls::add_class},
-    {"GET", "removeServiceClass", 1, Calls::remove<Calls::Classes>},
-    {"GET", "getServiceClassModelTarget", 2, Calls::get_target},
-    {"GET", "removeServiceClassModelTarget", 2, Calls::remove_target},
-    {"POST", "setServers", 0, Calls::set_all<Calls::Servers>},
-    {"POST", "addServer", 0, Calls::put_one<Calls::Servers>},
-    {"GET", "getServers", 0, Calls::get_all<Calls::Servers>},
-    {"GET", "getServer", 1, Calls::get_one<Calls::Servers>},
-    {"GET", "removeServer", 1, Calls::remove<Calls::Servers>},
-    {"POST", "addModelAcceleratorPerf", 0, Calls::add_performance},
-    {"GET", "getModelAcceleratorPerf", 2, Calls::get_performance},
-    {"GET", "removeModelAcceleratorPerf", 2, Calls::remove_performance},
-    {"POST", "optimize", 0, Calls::optimize_all},
-    {"POST", "optimizeOne", 0, Calls::optimize_one},
-    {"GET", "applyAllocation", 0, Calls::apply_allocation},
-    {"POST", "v1/plan", 0, Calls::plan_body},
-    {"POST", "v1/optimize", 0, Calls::optimize},
-    {"GET", "v1/servers/*/size", 0, Calls::size},
-    {"POST", "v1/servers/*/size", 0, Calls::size},
-    {"POST", "v1/servers/*/reallocate", 0, Calls::reallocate},
-    {"POST", "v1/servers/*/apply", 0, Calls::apply_one},
-    {"GET", "v1/accelerators", 0, Calls::get_all<Calls::Accelerators>},
-    {"GET", "v1/models", 0, Calls::get_all<Calls::Models>},
-    {"GET", "v1/system", 0, Calls::get_system},
-    {"GET", "v1/health", 0, Calls::health},
+constexpr std::string_view kFleet = "fleet", kFamiliar = "reference";
+constexpr PlannerRoute kRoutes[] = {
+    {{"POST", "/setAccelerators", Role::control, kFamiliar, "replace accelerators by name", "fleet",
+      "fleet"},
+     Calls::set_all<Calls::Accelerators>},
+    {{"POST", "/addAccelerator", Role::control, kFamiliar, "add or replace one accelerator",
+      "fleet.accelerator", "fleet.accelerator"},
+     Calls::put_one<Calls::Accelerators>},
+    {{"GET", "/getAccelerators", Role::read, kFamiliar, "all accelerators, as a bare list",
+      "Accelerators"},
+     Calls::get_accelerators},
+    {{"GET", "/getAccelerator/{name}", Role::read, kFamiliar, "one accelerator",
+      "fleet.accelerator"},
+     Calls::get_one<Calls::Accelerators>},
+    {{"GET", "/removeAccelerator/{name}", Role::control, kFamiliar,
+      "remove one accelerator; what is gone", "fleet.accelerator"},
+     Calls::remove<Calls::Accelerators>},
+    {{"POST", "/setCapacities", Role::control, kFamiliar, "replace capacities by name", "fleet",
+      "fleet"},
+     Calls::set_all<Calls::Capacities>},
+    {{"POST", "/setCapacity", Role::control, kFamiliar,
+      "add or replace how many there are of one type", "fleet.capacity", "fleet.capacity"},
+     Calls::put_one<Calls::Capacities>},
+    {{"GET", "/getCapacities", Role::read, kFamiliar, "all capacities", "fleet"},
+     Calls::get_all<Calls::Capacities>},
+    {{"GET", "/getCapacity/{type}", Role::read, kFamiliar, "how many there are of one type",
+      "fleet.capacity"},
+     Calls::get_one<Calls::Capacities>},
+    {{"GET", "/removeCapacity/{type}", Role::control, kFamiliar,
+      "remove how many there are of one type; what is gone", "fleet.capacity"},
+     Calls::remove<Calls::Capacities>},
+    {{"POST", "/setModels", Role::control, kFamiliar, "replace models by name", "fleet", "fleet"},
+     Calls::set_models},
+    {{"GET", "/getModels", Role::read, kFamiliar, "the names of all models", "Names"},
+     Calls::model_names},
+    {{"GET", "/getModel/{name}", Role::read, kFamiliar,
+      "one model, with its figures on each accelerator", "fleet"},
+     Calls::get_model},
+    {{"GET", "/addModel/{name}", Role::control, kFamiliar, "add a model without figures", "Name"},
+     Calls::add_model},
+    {{"GET", "/removeModel/{name}", Role::control, kFamiliar, "remove one model; its name", "Name"},
+     Calls::remove_model},
+    {{"POST", "/setServiceClasses", Role::control, kFamiliar, "replace service classes by name",
+      "fleet", "fleet"},
+     Calls::set_all<Calls::Classes>},
+    {{"POST", "/addServiceClassModelTargets", Role::control, kFamiliar,
+      "add or replace targets of a class", "fleet.class", "fleet.class"},
+     Calls::add_targets},
+    {{"GET", "/getServiceClasses", Role::read, kFamiliar, "all service classes", "fleet"},
+     Calls::get_all<Calls::Classes>},
+    {{"GET", "/getServiceClass/{name}", Role::read, kFamiliar, "one service class", "fleet.class"},
+     Calls::get_one<Calls::Classes>},
+    {{"GET", "/addServiceClass/{name}/{priority}", Role::control, kFamiliar,
+      "add or replace a service class without targets", "fleet.class"},
+     Calls::add_class},
+    {{"GET", "/removeServiceClass/{name}", Role::control, kFamiliar,
+      "remove one service class; what is gone", "fleet.class"},
+     Calls::remove<Calls::Classes>},
+    {{"GET", "/getServiceClassModelTarget/{class}/{model}", Role::read, kFamiliar,
+      "the targets of one class for one model", "fleet.target"},
+     Calls::get_target},
+    {{"GET", "/removeServiceClassModelTarget/{class}/{model}", Role::control, kFamiliar,
+      "remove the targets of one class for one model; what is gone", "fleet.target"},
+     Calls::remove_target},
+    {{"POST", "/setServers", Role::control, kFamiliar, "replace servers by name", "fleet", "fleet"},
+     Calls::set_all<Calls::Servers>},
+    {{"POST", "/addServer", Role::control, kFamiliar, "add or replace one server", "fleet.server",
+      "fleet.server"},
+     Calls::put_one<Calls::Servers>},
+    {{"GET", "/getServers", Role::read, kFamiliar, "all servers", "fleet"},
+     Calls::get_all<Calls::Servers>},
+    {{"GET", "/getServer/{name}", Role::read, kFamiliar, "one server", "fleet.server"},
+     Calls::get_one<Calls::Servers>},
+    {{"GET", "/removeServer/{name}", Role::control, kFamiliar, "remove one server; what is gone",
+      "fleet.server"},
+     Calls::remove<Calls::Servers>},
+    {{"POST", "/addModelAcceleratorPerf", Role::control, kFamiliar,
+      "add or replace the figures of one model on one accelerator", "fleet.model", "fleet.model"},
+     Calls::add_performance},
+    {{"GET", "/getModelAcceleratorPerf/{model}/{accelerator}", Role::read, kFamiliar,
+      "the figures of one model on one accelerator", "fleet.model"},
+     Calls::get_performance},
+    {{"GET", "/removeModelAcceleratorPerf/{model}/{accelerator}", Role::control, kFamiliar,
+      "remove the figures of one model on one accelerator; what is gone", "fleet.model"},
+     Calls::remove_performance},
+    {{"POST", "/optimize", Role::control, kFamiliar,
+      "plan the fleet; 404 where a server goes without", "Plan", "Optimizer"},
+     Calls::optimize_all},
+    {{"POST", "/optimizeOne", Role::control, kFamiliar,
+      "replace the fleet and plan it; 404 where a server goes without", "Plan", "fleet"},
+     Calls::optimize_one},
+    {{"GET", "/applyAllocation", Role::control, kFamiliar,
+      "what is desired becomes what each server has", "Name"},
+     Calls::apply_allocation},
+    {{"POST", "/v1/plan", Role::read, kFleet, "plan the fleet in the body, and keep nothing",
+      "Plan", "fleet"},
+     Calls::plan_body},
+    {{"POST", "/v1/optimize", Role::control, kFleet, "plan the fleet that the server holds", "Plan",
+      "Optimizer"},
+     Calls::optimize},
+    {{"GET", "/v1/servers/{name}/size", Role::read, kFleet,
+      "one server as it is, sized on each accelerator", "Size"},
+     Calls::size},
+    {{"POST", "/v1/servers/{name}/size", Role::read, kFleet,
+      "one server as it would be, sized on each accelerator", "Size", "SizeQuestion"},
+     Calls::size},
+    {{"POST", "/v1/servers/{name}/reallocate", Role::control, kFleet,
+      "the best candidate becomes what one server is to have", "Candidate", "SizeQuestion"},
+     Calls::reallocate},
+    {{"POST", "/v1/servers/{name}/apply", Role::control, kFleet,
+      "what is desired becomes what one server has", "fleet.server"},
+     Calls::apply_one},
+    {{"GET", "/v1/accelerators", Role::read, kFleet, "all accelerators", "fleet"},
+     Calls::get_all<Calls::Accelerators>},
+    {{"GET", "/v1/models", Role::read, kFleet, "all models", "fleet"},
+     Calls::get_all<Calls::Models>},
+    {{"GET", "/v1/system", Role::read, kFleet, "the fleet that the server holds, as one document",
+      "fleet"},
+     Calls::get_system},
+    {{"GET", "/v1/health", Role::none, kFleet, "that the server lives", "Health"}, Calls::health},
 };
-
-std::string decoded(std::string_view text) {
-  const auto digit = [](char c) {
-    return c >= '0' && c <= '9'   ? c - '0'
-           : c >= 'a' && c <= 'f' ? c - 'a' + 10
-           : c >= 'A' && c <= 'F' ? c - 'A' + 10
-                                  : -1;
-  };
-  std::string result;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const bool escape =
-        text[i] == '%' && i + 2 < text.size() && digit(text[i + 1]) >= 0 && digit(text[i + 2]) >= 0;
-    result += escape ? static_cast<char>(digit(text[i + 1]) * 16 + digit(text[i + 2])) : text[i];
-    if (escape) i += 2;
-  }
-  return result;
-}
-
-/// The words of the path that are not the route's own; nullopt: it is not of this route.
-std::optional<Words> match(const Route& route, std::string_view path) {
-  if (!path.starts_with('/')) return std::nullopt;
-  path.remove_prefix(1);
-  if (path.ends_with('/')) path.remove_suffix(1);
-  const auto own = split(route.path, '/'), given = split(path, '/');
-  if (given.size() != own.size() + route.words) return std::nullopt;
-  Words words;
-  for (std::size_t i = 0; i < given.size(); ++i)
-    if (i >= own.size() || own[i] == "*")
-      words.push_back(decoded(given[i]));
-    else if (own[i] != given[i])
-      return std::nullopt;
-  return words;
-}
-
-/// `message` is where the reference's clients look.
-Reply reply_of(const Error& error, int status) {
-  return {
-      status,
-      dump(Json{{"error", error.message}, {"message", error.message}, {"kind", name(error.kind)}})};
-}
 
 /// Whether clients of the reference can read the answer with their types.
-bool has_their_types(const Route& route) {
-  return !route.path.starts_with("v1/") || route.path.starts_with("v1/servers/");
+bool has_their_types(const Call& call) {
+  return !call.path.starts_with("/v1/") || call.path.starts_with("/v1/servers/");
 }
 
 /// They read these as integers, and refuse a whole answer for a fraction.
@@ -445,40 +479,16 @@ void round_whole(Json& json) {
 
 }  // namespace
 
-int http_status(ErrorKind kind) {
-  switch (kind) {
-    case ErrorKind::usage:
-    case ErrorKind::invalid: return 400;
-    case ErrorKind::denied: return 403;
-    case ErrorKind::not_found: return 404;
-    case ErrorKind::exists:
-    case ErrorKind::stale: return 409;
-    case ErrorKind::impossible: return 422;
-    case ErrorKind::busy: return 503;
-    case ErrorKind::full: return 507;
-    default: return 500;
-  }
-}
-
-Reply Planner::answer(const Request& request) {
-  const Route* other_method = nullptr;
-  for (const Route& route : kRoutes) {
-    const auto words = match(route, request.path);
-    if (!words) continue;
-    if (route.method != request.method) {
-      other_method = &route;
-      continue;
-    }
-    auto json = route.call(*this, *words, request.body);
-    if (!json) return reply_of(json.error(), http_status(json.error().kind));
-    if (has_their_types(route)) round_whole(*json);
-    return {200, dump(*json)};
-  }
-  if (other_method != nullptr)
-    return reply_of({ErrorKind::usage, fmt::format("{} wants {}, found {}", request.path,
-                                                   other_method->method, request.method)},
-                    405);
-  return reply_of({ErrorKind::not_found, fmt::format("no call '{}'", clip(request.path))}, 404);
+std::vector<Route> Planner::routes() {
+  std::vector<Route> routes;
+  for (const PlannerRoute& route : kRoutes)
+    routes.push_back({route.call, [this, &route](const Request& request) {
+                        auto json = route.answer(*this, request.parts, request.body);
+                        if (!json) return failed(json.error());
+                        if (has_their_types(route.call)) round_whole(*json);
+                        return Reply{200, dump(*json)};
+                      }});
+  return routes;
 }
 
 System Planner::system() const {

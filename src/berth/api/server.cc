@@ -7,18 +7,12 @@
 #include <future>
 
 #include "berth/api/connections.h"
-#include "berth/base/json_writer.h"
 #include "berth/base/text.h"
 
 namespace berth::api {
 namespace {
 
 constexpr std::size_t kLargestBody = 64U << 20;
-constexpr const char* kJson = "application/json";
-
-std::string error_json(std::string_view message) {
-  return JsonWriter().object().add("error", message).end().take();
-}
 
 /// Whether the host is a loopback address or localhost; a name such as 127.0.0.1.example.org is
 /// not.
@@ -47,26 +41,65 @@ bool same(std::string_view a, std::string_view b) {
   return difference == 0;
 }
 
-/// The status and the reason of a refusal; 0 means that the request is not refused.
-std::pair<int, std::string> refusal(const httplib::Request& request, const ServerOptions& options) {
+/// Not `request.path`, which is decoded as a whole: a name could not hold a slash.
+std::string path_of(const httplib::Request& request) {
+  return request.target.substr(0, request.target.find('?'));
+}
+
+Role role_of(const httplib::Request& request, const ServerOptions& options) {
+  if (!options.has_tokens() && options.sessions == nullptr) return options.most;
+  const std::string bearer = request.get_header_value("Authorization");
+  Role role = Role::none;
+  if (!options.token.empty() && same(bearer, "Bearer " + options.token))
+    role = Role::control;
+  else if (!options.read_token.empty() && same(bearer, "Bearer " + options.read_token))
+    role = Role::read;
+  else if (options.sessions != nullptr)
+    role = options.sessions->role(request.get_header_value("Cookie"));
+  return std::min(role, options.most);
+}
+
+/// A page of another site asks, or has led a browser here under a name of its own.
+std::string foreign(const httplib::Request& request, const ServerOptions& options) {
   const std::string host = request.get_header_value("Host");
   const std::string origin = request.get_header_value("Origin");
   const std::string site = request.get_header_value("Sec-Fetch-Site");
-  if (options.token.empty() && !loopback(without_port(host)))
-    return {403, fmt::format("Host '{}' is not this server", clip(host))};
-  const bool bears = !options.token.empty() &&
-                     same(request.get_header_value("Authorization"), "Bearer " + options.token);
-  if (options.admits && !bears && !options.admits(request.path, request.get_header_value("Cookie")))
-    return {401, "this page is opened by the link that berth dashboard prints, once"};
-  if (!options.admits && !options.token.empty() && !bears)
-    return {401, "wanted the header 'Authorization: Bearer TOKEN' with the server's token"};
+  if (!options.has_tokens() && !loopback(without_port(host)))
+    return fmt::format("Host '{}' is not this server", clip(host));
   const auto scheme = origin.find("://");
   const bool ours = scheme != origin.npos && origin.substr(scheme + 3) == host;
-  if (!origin.empty() && !ours)
-    return {403, fmt::format("Origin '{}' is not this server", clip(origin))};
+  if (!origin.empty() && !ours) return fmt::format("Origin '{}' is not this server", clip(origin));
   if (!site.empty() && site != "same-origin" && site != "none")
-    return {403, "a page of another site may not ask here"};
+    return "a page of another site may not ask here";
+  return "";
+}
+
+/// The status and the reason of a refusal; 0 means that the request is not refused.
+std::pair<int, std::string> refusal(const httplib::Request& request, std::span<const Route> routes,
+                                    const ServerOptions& options) {
+  if (auto why = foreign(request, options); !why.empty()) return {403, std::move(why)};
+  const std::string path = path_of(request);
+  const Match found = match(routes, request.method, path);
+  const bool is_free = found.route == nullptr || found.route->is_free;
+  const Role wanted = is_free ? Role::none : found.route->call.role;
+  const Role has = role_of(request, options);
+  if (has < wanted && has != Role::none)
+    return {403,
+            fmt::format("{} {} takes the role {}, and this is {}: it may look, and change "
+                        "nothing",
+                        request.method, clip(path), kRoleNames.name(wanted), kRoleNames.name(has))};
+  if (has < wanted && options.has_tokens())
+    return {401, "wanted the header 'Authorization: Bearer TOKEN' with the server's token"};
+  if (has < wanted)
+    return {401,
+            "wanted the link that the server printed, which is good once; another start "
+            "prints a new one"};
   return {0, ""};
+}
+
+void say(httplib::Response& response, const Reply& reply) {
+  response.status = reply.status;
+  response.set_content(reply.body, reply.type);
 }
 
 /// A port must be ours alone: by default the library shares it with whoever has it already.
@@ -91,16 +124,19 @@ class BlockedSignals {
   sigset_t before_;
 };
 
-void set_up(httplib::Server& server, const Answer& answer_of, const ServerOptions& options) {
+void set_up(httplib::Server& server, std::span<const Route> routes, const ServerOptions& options) {
   server.set_tcp_nodelay(true);
   server.set_socket_options(own_port);
   server.set_payload_max_length(kLargestBody);
-  const auto answer = [&answer_of](const httplib::Request& request, httplib::Response& response) {
-    // `path` is decoded as a whole already: a name could not hold a slash.
+  const auto answer = [routes, &options](const httplib::Request& request,
+                                         httplib::Response& response) {
     const auto mark = request.target.find('?');
-    const std::string path = request.target.substr(0, mark);
-    Reply reply = answer_of({request.method, path, request.body,
-                             mark == std::string::npos ? "" : request.target.substr(mark + 1)});
+    Reply reply = api::answer(
+        routes, {.method = request.method,
+                 .path = path_of(request),
+                 .body = request.body,
+                 .query = mark == std::string::npos ? "" : request.target.substr(mark + 1),
+                 .role = role_of(request, options)});
     response.status = reply.status;
     for (const auto& [name, value] : reply.headers) response.set_header(name, value);
     if (!reply.more) {
@@ -117,51 +153,53 @@ void set_up(httplib::Server& server, const Answer& answer_of, const ServerOption
           return true;
         });
   };
-  server.set_pre_routing_handler([options](const auto& request, auto& response) {
-    const auto [status, why] = refusal(request, options);
+  server.set_pre_routing_handler([routes, &options](const auto& request, auto& response) {
+    const auto [status, why] = refusal(request, routes, options);
     if (status == 0) return httplib::Server::HandlerResponse::Unhandled;
-    response.status = status;
-    response.set_content(error_json(why), kJson);
+    say(response, failed({ErrorKind::denied, why}, status));
     return httplib::Server::HandlerResponse::Handled;
   });
+  if (options.on_answer)
+    server.set_logger([&options](const httplib::Request&, const httplib::Response& response) {
+      options.on_answer(response.status);
+    });
   server.Get(".*", answer);
   server.Post(".*", answer);
   server.Put(".*", answer);
   server.Delete(".*", answer);
   server.set_exception_handler([](const auto&, auto& response, const std::exception_ptr&) {
-    response.status = 500;
-    response.set_content(error_json("out of memory, or a fault of the server"), kJson);
+    say(response, failed({ErrorKind::io, "out of memory, or a fault of the server"}));
   });
   server.set_error_handler([](const auto&, auto& response) {
-    if (response.body.empty())
-      response.set_content(
-          error_json(response.status == 413
-                         ? fmt::format("larger than {} bytes", kLargestBody)
-                         : fmt::format("the request was not understood ({})", response.status)),
-          kJson);
+    if (!response.body.empty()) return;
+    const std::string why =
+        response.status == 413
+            ? fmt::format("larger than {} bytes", kLargestBody)
+            : fmt::format("the request was not understood ({})", response.status);
+    say(response, failed({ErrorKind::invalid, why}, response.status));
   });
 }
 
 }  // namespace
 
-Status serve(os::Env& env, const Answer& answer, const ServerOptions& options,
+Status serve(os::Env& env, std::span<const Route> routes, const ServerOptions& options,
              const std::function<void(int port)>& listening, const std::function<Status()>& work) {
   const bool tls = !options.certificate.empty();
-  if (!loopback(options.host) && (!tls || options.token.empty()))
+  if (!loopback(options.host) && (!tls || !options.has_tokens()))
     return fail(ErrorKind::usage,
-                "to listen at {} it wants a token and TLS: --token-file, --tls-cert, --tls-key",
+                "to listen at {} it wants a token and TLS: --token-file or --read-token-file, "
+                "--tls-cert, --tls-key",
                 options.host);
   TlsContext context;
   if (tls) {
     BERTH_ASSIGN(context, tls_context(options.certificate, options.key));
   }
-  BoundedServer server(std::move(context), [&options](const httplib::Request& request) {
-    return refusal(request, options).first != 0;
+  BoundedServer server(std::move(context), [&](const httplib::Request& request) {
+    return refusal(request, routes, options).first == 0 ? std::optional(role_of(request, options))
+                                                        : std::nullopt;
   });
-  set_up(server, answer, options);
-  const int port = options.port == 0 ? server.bind_to_any_port(options.host)
-                   : server.bind_to_port(options.host, options.port) ? options.port
-                                                                     : -1;
+  set_up(server, routes, options);
+  const int port = server.bind(options.host, options.port);
   if (port < 0)
     return fail(ErrorKind::io,
                 "cannot listen at {}:{}: another may listen there, or the address "

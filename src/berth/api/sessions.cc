@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "berth/base/text.h"
 
 namespace berth::api {
@@ -15,26 +17,35 @@ std::string Sessions::secret() {
   return text;
 }
 
-std::string Sessions::invite() {
+std::string Sessions::invite(Role role) {
   const std::lock_guard lock(mutex_);
-  return *invited_.insert(secret()).first;
+  return invited_.emplace(secret(), role).first->first;
 }
 
 std::string Sessions::open(std::string_view secret) {
   const std::lock_guard lock(mutex_);
   const auto found = invited_.find(secret);
   if (found == invited_.end()) return "";
+  const Role role = found->second;
   invited_.erase(found);
-  return cookie_ + *open_.insert(this->secret()).first;
+  return cookie_ + open_.emplace(this->secret(), role).first->first;
 }
 
-bool Sessions::knows(std::string_view cookies) const {
+std::string Sessions::enter(Role role) {
   const std::lock_guard lock(mutex_);
+  return cookie_ + open_.emplace(secret(), role).first->first;
+}
+
+Role Sessions::role(std::string_view cookies) const {
+  const std::lock_guard lock(mutex_);
+  Role most = Role::none;
   for (const auto each : split(cookies, ';')) {
     const auto cookie = trim(each);
-    if (cookie.starts_with(cookie_) && open_.contains(cookie.substr(cookie_.size()))) return true;
+    if (!cookie.starts_with(cookie_)) continue;
+    const auto found = open_.find(cookie.substr(cookie_.size()));
+    if (found != open_.end()) most = std::max(most, found->second);
   }
-  return false;
+  return most;
 }
 
 }  // namespace berth::api

@@ -8,7 +8,7 @@ namespace {
 TEST(Sessions, ALinkIsGoodOnceAndItsCookieFromThenOn) {
   std::uint64_t last = 0;
   Sessions sessions([&] { return ++last; });
-  const auto one = sessions.invite(), other = sessions.invite();
+  const auto one = sessions.invite(Role::control), other = sessions.invite(Role::read);
   EXPECT_NE(one, other);
   EXPECT_EQ(sessions.open("no such link"), "");
   EXPECT_EQ(sessions.open(""), "");
@@ -16,19 +16,23 @@ TEST(Sessions, ALinkIsGoodOnceAndItsCookieFromThenOn) {
   EXPECT_EQ(cookie.substr(0, 6), "berth-");
   std::uint64_t of_another = 9;
   Sessions another([&] { return ++of_another; });
-  const auto its = another.open(another.invite());
+  const auto its = another.open(another.invite(Role::read));
   EXPECT_NE(its.substr(0, its.find('=')), cookie.substr(0, cookie.find('=')))
       << "one browser has both";
   EXPECT_EQ(cookie.find(one), std::string::npos)
       << "who has seen the link does not know the cookie";
   EXPECT_EQ(sessions.open(one), "");
-  EXPECT_TRUE(sessions.knows(cookie));
-  EXPECT_TRUE(sessions.knows("a=b; " + cookie + "; c=d"));
-  EXPECT_NE(sessions.open(other), cookie);
+  EXPECT_EQ(sessions.role(cookie), Role::control);
+  EXPECT_EQ(sessions.role("a=b; " + cookie + "; c=d"), Role::control);
+  const auto reader = sessions.open(other);
+  EXPECT_NE(reader, cookie);
+  EXPECT_EQ(sessions.role(reader), Role::read) << "the link's role is the cookie's";
+  EXPECT_EQ(sessions.role(reader + "; " + cookie), Role::control);
+  EXPECT_EQ(sessions.role(sessions.enter(Role::read)), Role::read);
   for (const std::string wrong : {"", "berth=", "berth", ";", "xberth=1"})
-    EXPECT_FALSE(sessions.knows(wrong)) << wrong;
-  EXPECT_FALSE(sessions.knows(cookie + "0"));
-  EXPECT_FALSE(sessions.knows("berth=" + other)) << "a link is no cookie";
+    EXPECT_EQ(sessions.role(wrong), Role::none) << wrong;
+  EXPECT_EQ(sessions.role(cookie + "0"), Role::none);
+  EXPECT_EQ(sessions.role("berth=" + other), Role::none) << "a link is no cookie";
 }
 
 }  // namespace

@@ -57,10 +57,7 @@ void AutoscaleOptions::add_to(Options& options) {
   options.value("--server", server, "with --trace: whose requests they are").named("NAME");
   options.value("--listen", listen, "where /metrics is: HOST:PORT (default 127.0.0.1:8322)")
       .named("HOST:PORT");
-  options.value("--token-file", token_file, "holds the token that requests must bear")
-      .named("FILE");
-  options.value("--tls-cert", certificate, "certificate (PEM)").named("FILE");
-  options.value("--tls-key", key, "its key (PEM)").named("FILE");
+  access.add_to(options);
   options.footer(
       "It gives advice unless told to --apply: then HPA and KEDA find wva_desired_replicas at\n"
       "/metrics, and the hook has BERTH_SERVER, BERTH_REPLICAS, BERTH_REPLICAS_BEFORE,\n"

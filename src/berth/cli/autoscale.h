@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "berth/cli/options.h"
+#include "berth/cli/serve.h"
 
 namespace berth::cli {
 
@@ -14,7 +14,7 @@ struct AutoscaleOptions {
   std::string percentiles = "simulated";
   std::string interval, window, startup, hold, headroom;  // as written; "": the default
   std::optional<std::string> trace, server, listen;
-  std::string token_file, certificate, key;
+  AccessOptions access;
   int most_up = 0, most_down = 1, most_changes = 0;
   std::vector<std::string> selects;  // SERVER=SELECTOR
   std::vector<std::string> line;     // the whole command line

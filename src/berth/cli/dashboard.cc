@@ -24,9 +24,7 @@ void DashboardOptions::add_to(Options& options) {
       .named("FILE");
   options.flag("--look-only", look_only,
                "nothing can be stopped, resumed or retried from the page");
-  options.value("--token-file", token_file, "holds the token that programs may bear");
-  options.value("--tls-cert", certificate, "certificate (PEM)");
-  options.value("--tls-key", key, "its key (PEM)");
+  access.add_to(options);
   options.footer(
       "It prints a link that is good once, and serves the page until Ctrl-C. From another "
       "machine:\n"

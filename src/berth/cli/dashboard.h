@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "berth/cli/options.h"
+#include "berth/cli/serve.h"
 
 namespace berth::cli {
 
@@ -12,7 +12,8 @@ struct DashboardOptions {
   std::string run;  // on whose page it opens; "": that of all
   std::string listen = "127.0.0.1:0";
   std::vector<std::string> fleets;
-  std::string profile, token_file, certificate, key;
+  std::string profile;
+  AccessOptions access;
   bool look_only = false;
   std::vector<std::string> line;  // the whole command line
 

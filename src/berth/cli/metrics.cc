@@ -1,6 +1,7 @@
 // berth metrics: runs, their tasks and this machine as Prometheus scrapes them.
 #include <algorithm>
 #include <array>
+#include <cstring>
 
 #include "berth/api/exposition.h"
 #include "berth/base/units.h"
@@ -9,6 +10,7 @@
 #include "berth/cli/print.h"
 #include "berth/cli/run_view.h"
 #include "berth/error.h"
+#include "berth/run/layout.h"
 
 namespace berth::cli {
 namespace {
@@ -51,13 +53,16 @@ double amount(std::string_view resource, std::int64_t value) {
 
 struct TimedRun {
   store::RunRecord record;
-  std::vector<double> waited_s, ran_s;  // each task's last attempt
+  std::vector<double> waited_s, ran_s;                // each task's last attempt
+  std::map<std::string_view, std::int64_t> failures;  // failed tasks by cause
 };
 
 Result<TimedRun> timed(run::Context& context, const store::RunRecord& record) {
-  TimedRun run{record, {}, {}};
+  TimedRun run{record, {}, {}, {}};
   BERTH_ASSIGN(const auto tasks, context.store->tasks(record.id));
   for (const auto& task : tasks) {
+    if (task.state == store::TaskState::failed && task.cause)
+      ++run.failures[exec::kCauseNames.name(*task.cause)];
     if (!task.started) continue;
     run.waited_s.push_back(std::max(0.0, seconds(*task.started - record.created)));
     if (task.ended) run.ran_s.push_back(std::max(0.0, seconds(*task.ended - *task.started)));
@@ -93,6 +98,11 @@ Status add_runs(os::Env& env, run::Context& context, api::Exposition& out) {
       if (const auto count = run.record.counts.*state.of; count > 0)
         out.add({{"run", run.record.name}, {"kind", run.record.kind}, {"state", state.name}},
                 static_cast<double>(count));
+  out.begin("berth_run_failures", "gauge",
+            "Failed tasks of such a run, by why the last attempt ended.");
+  for (const auto& run : recent)
+    for (const auto& [cause, count] : run.failures)
+      out.add({{"run", run.record.name}, {"cause", cause}}, static_cast<double>(count));
   out.begin("berth_task_wait_seconds", "histogram",
             "From the submission of such a run to the last start of each task.");
   for (const auto& run : recent) out.add({{"run", run.record.name}}, kBounds, run.waited_s);
@@ -100,6 +110,27 @@ Status add_runs(os::Env& env, run::Context& context, api::Exposition& out) {
             "From the last start of each task of such a run to its end.");
   for (const auto& run : recent) out.add({{"run", run.record.name}}, kBounds, run.ran_s);
   return {};
+}
+
+/// The number of commits is in the index of SQLite's write-ahead log: its third word grows by one
+/// with each (https://www.sqlite.org/walformat.html, "WAL-Index Header"). It begins anew when the
+/// last process that has the store open leaves it, as a counter may. Of PostgreSQL nothing is told.
+void add_store(os::Env& env, const run::Context& context, api::Exposition& out) {
+  constexpr std::int64_t kPlace = 8;  // bytes
+  std::uint32_t commits = 0;
+  const std::string database = run::database_file(context.state_directory);
+  const auto index = env.open_read(database + "-shm");
+  const auto bytes = index ? env.read_at(*index, kPlace, sizeof commits)
+                           : Result<std::string>(std::unexpected(index.error()));
+  if (!bytes || bytes->size() != sizeof commits) return;
+  std::memcpy(&commits, bytes->data(), sizeof commits);
+  out.begin("berth_store_commits_total", "counter",
+            "Commits since the store was last left by all processes.");
+  out.add({}, commits);
+  const auto status = env.status(database);
+  if (!status) return;
+  out.begin("berth_store_bytes", "gauge", "Size of the store's file.");
+  out.add({}, static_cast<double>(status->size));
 }
 
 void add_devices(const MachineReport& report, api::Exposition& out) {
@@ -157,6 +188,7 @@ Result<int> metrics(os::Env& env, const MetricsOptions& options) {
   out.begin("berth_info", "gauge", "Which Berth this is.");
   out.add({{"version", version()}}, 1);
   BERTH_TRY(add_runs(env, context, out));
+  add_store(env, context, out);
   add_machine(report, out);
   add_devices(report, out);
   const std::string text = out.take();

@@ -41,25 +41,37 @@ Result<int> become(os::Env& env, const char* name, const std::vector<std::string
               errno == ENOENT ? "; in a clone, ./dev build makes it" : "");
 }
 
+void AccessOptions::add_to(Options& options) {
+  options
+      .value("--token-file", token_file,
+             "holds the token of those who may do all; made with a new one when missing")
+      .named("FILE");
+  options
+      .value("--read-token-file", read_token_file,
+             "the same, of those who may look and change nothing")
+      .named("FILE");
+  options.value("--tls-cert", certificate, "certificate (PEM)").named("FILE");
+  options.value("--tls-key", key, "its key (PEM)").named("FILE");
+}
+
 void ServeOptions::add_to(Options& options) {
   options.whole_line(line);
   options.value("PATH", path, "a fleet document, or a directory of them, to begin with");
   options.value("--listen", listen, "HOST:PORT (default 127.0.0.1:8321); port 0: any that is free");
-  options.value("--token-file", token_file, "holds the token that requests must bear")
-      .named("FILE");
-  options.value("--tls-cert", certificate, "certificate (PEM)").named("FILE");
-  options.value("--tls-key", key, "its key (PEM)").named("FILE");
+  access.add_to(options);
   add_percentiles(options, percentiles);
   options.footer(
-      "Beyond this machine it listens only with a token and TLS. Without --listen, INFERNO_HOST\n"
-      "and INFERNO_PORT say where.\n"
+      "It prints its address, and a link to the dashboard that is good once. Beyond this machine "
+      "it\n"
+      "listens only with a token and TLS. Without --listen, INFERNO_HOST and INFERNO_PORT say "
+      "where.\n"
       "Example:\n"
       "  berth serve examples/fleet\n"
       "  curl -X POST http://127.0.0.1:8321/optimize");
 }
 
 Command serve_command(Result<int> (*serve)(os::Env&, const ServeOptions&)) {
-  return command("serve", "plan fleets over HTTP", serve);
+  return command("serve", "plan fleets over HTTP, with the dashboard and metrics", serve);
 }
 
 Command serve_command() {

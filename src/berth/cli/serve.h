@@ -8,9 +8,18 @@
 
 namespace berth::cli {
 
+/// Who may ask a server, as all programs of berth-server have it: names of files as written; "":
+/// none.
+struct AccessOptions {
+  std::string token_file, read_token_file, certificate, key;
+
+  void add_to(Options& options);
+};
+
 struct ServeOptions {
   std::string path;  // of a fleet document, or a directory of them; "": none
-  std::string listen, token_file, certificate, key;
+  std::string listen;
+  AccessOptions access;
   std::string percentiles = "simulated";
   std::vector<std::string> line;  // the whole command line
 

@@ -7,6 +7,7 @@
 #include <mutex>
 
 #include "berth/api/control_loop.h"
+#include "berth/api/exposition.h"
 #include "berth/api/server.h"
 #include "berth/base/json_writer.h"
 #include "berth/base/text.h"
@@ -235,13 +236,16 @@ class Teller {
   std::map<std::string, std::string> told_;
 };
 
-api::Reply answer(const api::ControlLoop& loop, const api::Request& request) {
-  if (request.method != "GET") return {404, R"({"error":"only GET"})"};
-  if (request.path == "/metrics")
-    return {200, loop.metrics(), "text/plain; version=0.0.4; charset=utf-8"};
-  if (request.path == "/v1/decisions") return {200, loop.decisions_json()};
-  if (request.path == "/v1/health") return {200, R"({"ok":true})"};
-  return {404, R"({"error":"there are /metrics, /v1/decisions and /v1/health"})"};
+std::vector<api::Route> routes_of(const api::ControlLoop& loop) {
+  using api::Request, api::Reply, api::Role;
+  constexpr std::string_view kLoop = "autoscale";
+  return {
+      {{"GET", "/metrics", Role::read, kLoop, "what the loop publishes", api::kExpositionType},
+       [&loop](const Request&) { return Reply{200, loop.metrics(), api::kExpositionType, false}; }},
+      {{"GET", "/v1/decisions", Role::read, kLoop, "the last decisions", "Decisions"},
+       [&loop](const Request&) { return Reply{200, loop.decisions_json()}; }},
+      {{"GET", "/v1/health", Role::none, kLoop, "that the loop lives", "Health"},
+       [](const Request&) { return Reply{200, R"({"ok":true})"}; }}};
 }
 
 Status check_words(const AutoscaleOptions& given) {
@@ -259,9 +263,10 @@ Status check_words(const AutoscaleOptions& given) {
           {"--select", !given.selects.empty()},
           {"--namespace", given.name_space != "default"},
           {"--prometheus-token-file", !given.prometheus_token_file.empty()},
-          {"--token-file", !given.token_file.empty()},
-          {"--tls-cert", !given.certificate.empty()},
-          {"--tls-key", !given.key.empty()}})
+          {"--token-file", !given.access.token_file.empty()},
+          {"--read-token-file", !given.access.read_token_file.empty()},
+          {"--tls-cert", !given.access.certificate.empty()},
+          {"--tls-key", !given.access.key.empty()}})
       if (is_given) return fail(ErrorKind::usage, "{}: not with --trace, which plays", option);
   if (given.once && given.apply && given.hook.empty())
     return fail(ErrorKind::usage,
@@ -281,8 +286,7 @@ Result<int> autoscale(os::Env& env, const AutoscaleOptions& given) {
   BERTH_ASSIGN(const auto options, loop_options(env, given));
   BERTH_ASSIGN(const auto system, read_system(env, given.path));
   BERTH_TRY(api::check(options, system));
-  BERTH_ASSIGN(auto listening, listen_options(env, given.listen.value_or(""), given.token_file,
-                                              given.certificate, given.key));
+  BERTH_ASSIGN(auto listening, listen_options(env, given.listen.value_or(""), given.access));
   if (!given.listen) listening.port = kPort;
   BERTH_ASSIGN(const auto* cloud, remote::load_cloud(env));
   os::install_stop_signals();
@@ -304,13 +308,13 @@ Result<int> autoscale(os::Env& env, const AutoscaleOptions& given) {
     }
     return loop.failures() > 0 ? 1 : 0;
   }
-  const auto answer_of = [&](const api::Request& request) { return answer(loop, request); };
+  const auto routes = routes_of(loop);
   const auto say = [&](int port) {
     print_error(fmt::format(
         "{}/metrics; {}\n", url_of(listening, port),
         given.apply ? "what is desired is published" : "advice only; --apply publishes"));
   };
-  BERTH_TRY(api::serve(env, answer_of, listening, say, [&] { return loop.run(); }));
+  BERTH_TRY(api::serve(env, routes, listening, say, [&] { return loop.run(); }));
   return 0;
 }
 

@@ -2,12 +2,15 @@
 
 #include "berth/base/text.h"
 #include "berth/base/units.h"
+#include "berth/cli/print.h"
 
 namespace berth::cli {
 namespace {
 
 constexpr std::size_t kLongestToken = 4096;
 constexpr std::size_t kShortestToken = 16;
+constexpr int kRandomWords = 3;  // of 64 bits
+constexpr mode_t kOwnersMode = 0600, kMode = 07777, kOthers = 066, kOthersWrite = 022;
 
 }  // namespace
 
@@ -26,20 +29,36 @@ Status read_address(std::string_view source, const std::string& text, api::Serve
 }
 
 Result<api::ServerOptions> listen_options(os::Env& env, const std::string& listen,
-                                          const std::string& token_file,
-                                          const std::string& certificate, const std::string& key) {
+                                          const AccessOptions& access) {
   api::ServerOptions options;
-  options.certificate = certificate;
-  options.key = key;
+  options.certificate = access.certificate;
+  options.key = access.key;
   if (options.certificate.empty() != options.key.empty())
     return fail(ErrorKind::usage, "--tls-cert and --tls-key go together");
   if (!listen.empty()) BERTH_TRY(read_address("--listen", listen, options));
-  if (token_file.empty()) return options;
-  BERTH_ASSIGN(options.token, read_token(env, token_file));
+  for (const auto& [file, token] : {std::pair(&access.token_file, &options.token),
+                                    {&access.read_token_file, &options.read_token}}) {
+    if (file->empty()) continue;
+    BERTH_ASSIGN(*token, read_token(env, *file));
+  }
+  if (options.has_tokens() && options.token == options.read_token)
+    return fail(ErrorKind::usage, "--token-file and --read-token-file hold the same token");
   return options;
 }
 
 Result<std::string> read_token(os::Env& env, const std::string& file) {
+  auto status = env.status(file);
+  if (!status && status.error().kind == ErrorKind::not_found) {
+    std::string fresh;
+    for (int i = 0; i < kRandomWords; ++i) fresh += fmt::format("{:016x}", env.random());
+    BERTH_TRY(env.replace_file(file, fresh + "\n", kOwnersMode));
+    print_error(fmt::format("note: {} was made, with a new token\n", file));
+    status = env.status(file);
+  }
+  if (!status) return std::unexpected(status.error());
+  if (const mode_t mode = status->mode & kMode; (mode & kOthers) != 0)
+    return fail(ErrorKind::denied, "{}: others can {} it (mode {:04o}); chmod 600 {}", file,
+                (mode & kOthersWrite) != 0 ? "change" : "read", mode, file);
   BERTH_ASSIGN(const std::string text, env.read_file(file, kLongestToken));
   std::string token(trim(text));
   if (token.size() < kShortestToken)

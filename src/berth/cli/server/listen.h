@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "berth/api/server.h"
+#include "berth/cli/serve.h"
 #include "berth/os/env.h"
 
 namespace berth::cli {
@@ -12,13 +13,13 @@ namespace berth::cli {
 /// "127.0.0.1:8321", "[::1]:0", or a port alone. `source`: where it was written.
 Status read_address(std::string_view source, const std::string& text, api::ServerOptions& options);
 
-/// `listen`: an address, "" is that of the options; the others are names of files, "" is none.
-/// Errors: usage, invalid, as of files.
+/// `listen`: an address, "" is that of the options. Errors: usage, invalid, as read_token().
 Result<api::ServerOptions> listen_options(os::Env& env, const std::string& listen,
-                                          const std::string& token_file,
-                                          const std::string& certificate, const std::string& key);
+                                          const AccessOptions& access);
 
-/// A token that stands alone in a file. Errors: as of files; invalid: it is too short.
+/// A token that stands alone in a file, which is made (0600) with a new one where there is none.
+/// Errors: as of files; denied: others than its owner can read or write it; invalid: the token is
+/// too short.
 Result<std::string> read_token(os::Env& env, const std::string& file);
 
 /// "https://[::1]:8321".

@@ -81,23 +81,19 @@ class Running {
   std::optional<os::ExitStatus> exit_;
 };
 
-api::Reply failed(int status, std::string_view message) {
-  return {status, JsonWriter().object().add("error", message).end().take()};
-}
-
 }  // namespace
 
 api::Reply answer_of(const OwnCommand& command) {
   auto started = Running::start(command);
-  if (!started) return failed(500, started.error().message);
+  if (!started) return api::failed(started.error(), 500);
   const std::shared_ptr<Running> running = *std::move(started);
   api::Reply reply{.status = 200, .body = {}, .type = command.type, .ends_line = false};
   for (;;) {
     auto part = running->next();
-    if (!part) return failed(500, part.error().message);
+    if (!part) return api::failed(part.error(), 500);
     if (!*part) break;
     if (reply.body.size() + (*part)->size() > kMostOutput)
-      return failed(413, "the answer is too large");
+      return api::failed({ErrorKind::full, "the answer is too large"}, 413);
     reply.body += **part;
     if (!command.streams) continue;
     reply.more = [running]() -> Result<std::optional<std::string>> {
@@ -109,7 +105,8 @@ api::Reply answer_of(const OwnCommand& command) {
   }
   // One that has a document has said in it what it found, whatever its code.
   if (running->code() != 0 && (reply.body.empty() || running->code() >= kKilled))
-    return failed(running->code() == 2 ? 400 : 500, running->error());
+    return running->code() == 2 ? api::failed({ErrorKind::usage, running->error()})
+                                : api::failed({ErrorKind::io, running->error()});
   if (reply.body.empty() && command.type == std::string_view("application/json"))
     reply.body = JsonWriter().object().add("said", running->error()).end().take() + "\n";
   return reply;

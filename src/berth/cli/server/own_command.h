@@ -8,15 +8,17 @@
 #include <string>
 #include <vector>
 
-#include "berth/api/planner.h"
+#include "berth/api/routes.h"
+#include "berth/cli/server/fleets.h"
 
 namespace berth::cli {
 
 struct OwnCommand {
-  std::string program;             ///< The path of berth.
-  std::vector<std::string> words;  ///< {"show", "digits-3", "--json"}
+  std::string program = {};             ///< The path of berth.
+  std::vector<std::string> words = {};  ///< {"show", "digits-3", "--json"}
   const char* type = "application/json";
-  bool streams = false;  ///< Its output is sent as it comes; else when it has ended.
+  bool streams = false;         ///< Its output is sent as it comes; else when it has ended.
+  FleetDocument document = {};  ///< That it reads.
 };
 
 /// Starts the command with this process's environment and directory. What exits with another

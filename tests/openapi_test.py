@@ -1,0 +1,231 @@
+#!/usr/bin/python3
+"""The API's document: it is what is served, answers are as it says, a linter finds nothing, and docs/openapi.json is it.
+
+BERTH_ACCEPT=1 writes that file anew.
+"""
+
+import http.client
+import json
+import os
+import re
+import shutil
+import subprocess
+import unittest
+from pathlib import Path
+from urllib.parse import quote, urlsplit
+
+import jsonschema
+
+from berth_case import Case
+
+ROOT = Path(__file__).resolve().parent.parent
+COPY = ROOT / "docs/openapi.json"
+TOKEN = "a-very-secret-token-1"
+SEARCH = """
+name: search
+run: |
+  for i in 1 2 3; do echo "::berth loss=$(({x} * {x} + 10 / i)) cost=$((20 - {x}))"; done; test {kind} = plain
+params: {x: {min: 0, max: 9, type: int}, y: {min: 1, max: 9, scale: log}, kind: [plain, fancy]}
+search: {method: random, samples: 12, seed: 3}
+goal: [{metric: loss, direction: min}, {metric: cost, direction: min}]
+constraints: [cost <= 19]
+labels: {a: b}
+resources: {cpu: 0.1}
+"""
+FLOW = """
+name: flow
+steps:
+  make: {foreach: {n: [1, 2]}, run: "echo {n} > {out.part}", out: {part: "part-{n}.txt"}}
+  fails: {in: {parts: make.part}, run: exit 3}
+"""
+
+
+def closed(schema):
+    """The same, where what a schema does not name may not be there: answers hold what the document says, and no more."""
+    if isinstance(schema, list):
+        return [closed(each) for each in schema]
+    if not isinstance(schema, dict):
+        return schema
+    more = {} if "properties" not in schema or "additionalProperties" in schema else {"additionalProperties": False}
+    return {key: closed(value) for key, value in schema.items()} | more
+
+
+class OpenApi(Case):
+    def setUp(self):
+        super().setUp()
+        self.write("token", TOKEN).chmod(0o600)
+        fleet = ROOT / "examples/fleet"
+        self.server = self.house.start("serve", "--listen", "127.0.0.1:0", "--token-file", "token", fleet)
+        self.url = urlsplit(self.server.stdout.readline().decode().strip())
+        self.document = json.loads(self.ask("GET", "/v1/openapi.json", token=None)[1])
+        self.seen = set()
+
+    def ask(self, method, path, body=None, token=TOKEN):
+        client = http.client.HTTPConnection(self.url.hostname, self.url.port, timeout=60)
+        client.request(method, path, body, {"Authorization": f"Bearer {token}"} if token else {})
+        answer = client.getresponse()
+        if answer.headers["Content-Type"] == "text/event-stream":
+            text = answer.readline()
+        else:
+            text = answer.read()
+        client.close()
+        return answer, text
+
+    def calls(self):
+        return [(path, method, call) for path, methods in self.document["paths"].items() for method, call in methods.items()]
+
+    def assert_as_said(self, path, method="get", body=None, query="", **parts):
+        """The answer has the type and the schema that the document gives it."""
+        call = self.document["paths"][path][method]
+        self.seen.add((path, method))
+        filled = re.sub(r"\{(\w+)\}", lambda found: quote(str(parts[found[1]]), safe=""), path)
+        answer, text = self.ask(method.upper(), filled + query, None if body is None else json.dumps(body))
+        self.assertEqual(answer.status, 200, (path, text))
+        [(media, content)] = call["responses"]["200"]["content"].items()
+        self.assertEqual(answer.headers["Content-Type"].partition(";")[0], media, path)
+        if media != "application/json":
+            return text
+        value = json.loads(text)
+        schema = closed({"components": self.document["components"], **content["schema"]})
+        faults = [f"{list(each.absolute_path)}: {each.message[:300]}"
+                  for each in jsonschema.Draft202012Validator(schema).iter_errors(value)]
+        self.assertEqual(faults, [], (path, method))
+        return value
+
+    def test_the_copy_is_what_is_served(self):
+        if os.environ.get("BERTH_ACCEPT"):
+            COPY.write_text(json.dumps(self.document, indent=1, ensure_ascii=False) + "\n")
+        self.assertEqual(json.loads(COPY.read_text()), self.document, "BERTH_ACCEPT=1 tests/openapi_test.py writes it anew")
+
+    def test_it_is_sound(self):
+        document = self.document
+        self.assertEqual(document["openapi"], "3.1.0")
+        names = [call["operationId"] for _, _, call in self.calls()]
+        self.assertEqual(len(set(names)), len(names), "each operation has a name of its own")
+        schemas = document["components"]["schemas"]
+        for name, schema in schemas.items():
+            jsonschema.Draft202012Validator.check_schema(schema)
+        text = json.dumps(document)
+        known = set(schemas) | {f"fleet/$defs/{name}" for name in schemas["fleet"]["$defs"]}
+        used = set(re.findall(r'"#/components/schemas/([^"]+)"', text))
+        self.assertEqual(used - known, set(), "what is referred to is there")
+        for path, method, call in self.calls():
+            parts = {each["name"] for each in call.get("parameters", []) if each["in"] == "path"}
+            self.assertEqual(parts, set(re.findall(r"\{(\w+)\}", path)), path)
+
+    def test_what_is_served_is_in_it_and_the_reverse(self):
+        methods = {"get", "post", "put", "delete"}
+        for path, known in self.document["paths"].items():
+            filled = re.sub(r"\{\w+\}", "nothing", path)
+            for method in methods - set(known):
+                answer, text = self.ask(method.upper(), filled)
+                self.assertEqual(answer.status, 405, (method, path, text))
+                self.assertEqual(set(answer.headers["Allow"].lower().split(", ")), set(known))
+        for path, method, call in self.calls():
+            filled = re.sub(r"\{\w+\}", "nothing", path)
+            answer, text = self.ask(method.upper(), filled, "{" if method == "post" else None)
+            self.assertNotIn(b"no call", text, (method, path))
+            self.assertNotEqual(answer.status, 405, (method, path))
+        for path in ("/v1/nothing", "/v1", "/v1/runs/a/b/c", "/getNothing", "/index.html", "/..", "/v1/runs/a/stop/now"):
+            self.assertEqual(self.ask("GET", path)[0].status, 404, path)
+
+    def test_roles_are_as_it_says(self):
+        for path, method, call in self.calls():
+            answer, text = self.ask(method.upper(), re.sub(r"\{\w+\}", "nothing", path), token=None)
+            refused = answer.status == 401 and b"Bearer" in text
+            self.assertEqual(refused, call["x-role"] != "none", (method, path, text))
+            self.assertEqual(call.get("security") == [], call["x-role"] == "none", path)
+
+    def test_answers_are_as_it_says(self):
+        self.write("search.yaml", SEARCH)
+        self.write("flow.yaml", FLOW)
+        for _ in range(2):
+            self.house.run("run", "search.yaml")
+        self.house.run("run", "flow.yaml")
+        self.house.run("run", "--", "false")
+        said = self.assert_as_said
+        runs = [run["id"] for run in said("/v1/runs")["runs"]]
+        self.assertEqual(len(runs), 4)
+        for run in runs:
+            for path in ("", "/summary", "/trials.csv", "/log", "/trace"):
+                shown = said(f"/v1/runs/{{run}}{path}", run=run)
+                for task in shown["tasks"] if path == "" else ():
+                    said("/v1/tasks/{task}/why", task=task["id"])
+                    said("/v1/tasks/{task}/log", task=task["id"], query="?tail=1K&attempt=1")
+        for path in ("curves", "best", "importance"):
+            said(f"/v1/runs/{{run}}/{path}", run="search-1")
+        said("/v1/runs/{run}/graph", run="flow-1")
+        said("/v1/compare", query="?run=search-1&run=search-2")
+        for path in ("/v1/machine", "/v1/top", "/v1/clusters", "/v1/fleets", "/v1/session", "/v1/events", "/v1/openapi.json", "/metrics"):
+            said(path)
+        for path in ("/", "/page.js", "/page.css"):
+            said(path)
+        said("/v1/fleets/{number}/plan", number=0)
+        said("/v1/session", "post")
+        said("/v1/invite", "post", query="?role=read")
+        said("/v1/runs/{run}/retry", "post", run="search-1")  # whose runner goes on with it
+        self.berth("wait", "search-1")
+        self.write("slow.yaml", "name: slow\nrun: sleep 60\nparams: {x: [1]}\n")
+        slow = self.berth("run", "--detach", "slow.yaml").out.decode().strip()
+        said("/v1/runs/{run}/stop", "post", run=slow)
+        said("/v1/runs/{run}/resume", "post", run=slow)
+        said("/v1/runs/{run}/stop", "post", run=slow)
+
+    def test_answers_about_fleets_are_as_it_says(self):
+        said = self.assert_as_said
+        fleet = json.loads((ROOT / "examples/fleet/fleet.json").read_text())
+        for path in ("/v1/system", "/v1/accelerators", "/v1/models", "/v1/health", "/getAccelerators", "/getCapacities", "/getModels",
+                     "/getServiceClasses", "/getServers"):
+            said(path)
+        said("/v1/plan", "post", fleet)
+        said("/v1/optimize", "post")
+        said("/optimize", "post", {"unlimited": False})
+        said("/optimizeOne", "post", {"system": fleet})
+        said("/applyAllocation")
+        said("/v1/servers/{name}/size", name="assistant")
+        said("/v1/servers/{name}/size", "post", {"accelerator": "H100", "numReplicas": 2, "load": {"arrivalRate": 900}}, name="assistant")
+        said("/v1/servers/{name}/reallocate", "post", {"accelerator": "H100"}, name="assistant")
+        said("/v1/servers/{name}/apply", "post", name="assistant")
+        whole = said("/v1/system")
+        lists = {"/setAccelerators": ("acceleratorData", "accelerators", "/addAccelerator", "/getAccelerator/{name}", "/removeAccelerator/{name}"),
+                 "/setCapacities": ("capacityData", "count", "/setCapacity", "/getCapacity/{type}", "/removeCapacity/{type}"),
+                 "/setServiceClasses": ("serviceClassData", "serviceClasses", None, "/getServiceClass/{name}", "/removeServiceClass/{name}"),
+                 "/setServers": ("serverData", "servers", "/addServer", "/getServer/{name}", "/removeServer/{name}")}
+        one = whole["serviceClassData"]["serviceClasses"][0]
+        said("/addServiceClassModelTargets", "post", one)
+        targets = {"class": one["name"], "model": one["modelTargets"][0]["model"]}
+        said("/getServiceClassModelTarget/{class}/{model}", **targets)
+        said("/removeServiceClassModelTarget/{class}/{model}", **targets)
+        model = whole["modelData"]["models"][0]
+        said("/setModels", "post", whole["modelData"])
+        said("/addModelAcceleratorPerf", "post", model)
+        said("/getModelAcceleratorPerf/{model}/{accelerator}", model=model["name"], accelerator=model["acc"])
+        said("/removeModelAcceleratorPerf/{model}/{accelerator}", model=model["name"], accelerator=model["acc"])
+        said("/addModel/{name}", name="tiny")
+        said("/getModel/{name}", name="tiny")
+        said("/removeModel/{name}", name="tiny")
+        for path, (data, key, add, get, remove) in lists.items():
+            said(path, "post", whole[data])
+            entry = whole[data][key][0]
+            name = {"name": entry.get("name"), "type": entry.get("type")}
+            if add:
+                said(add, "post", entry)
+            said(get, **name)
+            said(remove, **name)
+        said("/addServiceClass/{name}/{priority}", name="silver", priority=5)
+
+    @unittest.skipUnless(shutil.which("node"), "there is no node")
+    def test_a_linter_finds_nothing(self):
+        work = ROOT / "build/web"
+        if not (work / "node_modules/@redocly/openapi-core").is_dir():
+            made = subprocess.run([ROOT / "web/build", self.dir / "page"], capture_output=True, text=True)
+            if made.returncode == 77:
+                self.skipTest(made.stderr)
+        self.write("openapi.json", json.dumps(self.document))
+        shutil.copy(ROOT / "web/lint.mjs", work / "lint.mjs")
+        found = subprocess.run(["node", work / "lint.mjs", self.dir / "openapi.json"], capture_output=True, text=True)
+        self.assertEqual((found.returncode, found.stdout), (0, ""), found.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
