@@ -164,11 +164,6 @@ function Slider({ name, value, most, step, unit, set }: { name: string; value: n
 
 type Sets = Record<string, number>; // of --set: a path and its value
 
-const query_of = (sets: Sets): string =>
-  Object.entries(sets)
-    .map(([path, value]) => `&set=${encodeURIComponent(`${path}=${value}`)}`)
-    .join("");
-
 function WhatIf({ base, sets, change }: { base: FleetPlan; sets: Sets; change: (sets: Sets) => void }) {
   const names = Object.keys(base.servers);
   const [chosen, choose] = useState(names[0] ?? "");
