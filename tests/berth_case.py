@@ -76,7 +76,7 @@ class House:
         self.started.append(process)
         return process
 
-    def run(self, *arguments, timeout=60, **more):
+    def run(self, *arguments, timeout=3 * PATIENCE_S, **more):
         process = self.start(*arguments, **more)
         out, err = process.communicate(timeout=timeout)
         return Finished(process.returncode, out or b"", err or b"")
