@@ -31,6 +31,8 @@ constexpr double kNarrowing = 1 / 6.0;      // power of the part of what is know
 constexpr double kShareWidth = 0.28867513;  // 1/√12: the deviation of what is even on a unit
 
 using Loss = std::pair<double, double>;  // what is broken of constraints, and the goal's
+/// Trials of another search, the best first.
+using Earlier = std::vector<std::pair<Loss, const Parts*>>;
 
 Loss loss(const Heard& heard) {
   return {heard.merit.violation, heard.scored() ? -heard.merit.scores.front() : HUGE_VAL};
@@ -67,6 +69,24 @@ struct Strategy {
     length = std::sqrt(n) * (1 - 1 / (4 * n) + 1 / (21 * n * n));
   }
 };
+
+/// The shape of the valley in which the trials lie; nullopt: they tell of none.
+std::optional<MatrixXd> valley_of(const Earlier& earlier, const std::vector<std::size_t>& ranges) {
+  const auto count = static_cast<Index>(earlier.size());
+  MatrixXd points(static_cast<Index>(ranges.size()), count);
+  VectorXd values(count);
+  for (Index i = 0; i < count; ++i) {
+    const auto& [lost, parts] = earlier[static_cast<std::size_t>(i)];
+    if (lost.first > 0) return std::nullopt;
+    values[i] = lost.second;
+    for (Index j = 0; j < points.rows(); ++j) {
+      const auto& part = (*parts)[ranges[static_cast<std::size_t>(j)]];
+      if (!part) return std::nullopt;
+      points(j, i) = *part - 0.5;
+    }
+  }
+  return QuadraticModel::valley(points, values);
+}
 
 }  // namespace
 
@@ -202,10 +222,10 @@ std::shared_ptr<const CmaEs::State> CmaEs::first() const {
   }
   state.begin(dimensions);
   state.seen_to = from_ - 1;
-  std::vector<std::pair<Loss, const Parts*>> earlier;  // the best first
+  Earlier earlier;
   for (auto at = history_.begin(); at != history_.end() && at->first < from_; ++at)
     if (at->second.scored()) earlier.emplace_back(loss(at->second), &at->second.parts);
-  std::ranges::stable_sort(earlier, {}, &std::pair<Loss, const Parts*>::first);
+  std::ranges::stable_sort(earlier, {}, &Earlier::value_type::first);
   if (earlier.size() < kEarlier * (ranges_.size() + 1))
     return std::make_shared<const State>(std::move(state));
   const Parts& best = *earlier.front().second;
@@ -220,6 +240,10 @@ std::shared_ptr<const CmaEs::State> CmaEs::first() const {
   state.step = std::clamp(away[away.size() / 2], 1e-5, kFirstStep);
   for (Index j = 0; j < dimensions; ++j)
     state.mean[j] = best[ranges_[static_cast<std::size_t>(j)]].value_or(0.5);
+  if (const auto valley = valley_of(earlier, ranges_)) {
+    state.covariance = *valley * (static_cast<double>(dimensions) / valley->trace());
+    state.factor();
+  }
   for (std::size_t k = 0; k < choices_.size(); ++k)
     if (const auto& part = best[choices_[k]]) {
       auto& chances = state.chances[k];

@@ -26,7 +26,8 @@ class QuadraticModel;
 
 class CmaEs final : public Sampler {
  public:
-  /// It begins with trial `from`, around the best of those before, as widely as the good ones lie.
+  /// It begins with trial `from`, around the best of those before, as widely as the good ones lie,
+  /// and with the shape of the valley that they lie in, if they tell of one.
   CmaEs(std::vector<Parameter> params, std::uint64_t seed, std::int64_t from = 1);
   void tell(const TrialReport& trial) override;
   Values propose(std::int64_t number) const override;

@@ -15,6 +15,11 @@ class QuadraticModel {
   /// point i is as good as the one before it. nullopt: the points are too few for any model.
   static std::optional<QuadraticModel> fit(const Eigen::MatrixXd& points,
                                            const std::vector<bool>& equal);
+  /// The inverse of the curvature of what has these values at the points, one a column, where a
+  /// quadratic foretells nearly all of each value from the others: the shape of a valley. nullopt:
+  /// it is another shape, or no valley in some direction, or the points are too few.
+  static std::optional<Eigen::MatrixXd> valley(const Eigen::MatrixXd& points,
+                                               const Eigen::VectorXd& values);
   /// How many points in so many dimensions are enough; more of them, from farther away, blur it.
   static std::size_t enough(Eigen::Index dimensions);
   /// What is expected of a point: the less the better.

@@ -52,5 +52,26 @@ TEST(QuadraticModel, OfEqualPointsNoneIsBetter) {
   EXPECT_NEAR(model->at(Eigen::Vector2d(1, 1)), model->at(Eigen::Vector2d(-1, 1)), 1e-9);
 }
 
+TEST(QuadraticModel, KnowsTheShapeOfAValleyAndTakesNothingElseForOne) {
+  Rng rng(1);
+  const Eigen::MatrixXd points = ranked_points(40, rng);
+  const auto shape_of = [&](double (*function)(const Eigen::VectorXd&), Eigen::Index count) {
+    Eigen::VectorXd values(count);
+    for (Eigen::Index i = 0; i < count; ++i) values[i] = function(points.col(i));
+    return QuadraticModel::valley(points.leftCols(count), values);
+  };
+  const auto valley = shape_of(turned_valley, 40);
+  ASSERT_TRUE(valley);
+  // The second derivatives are 18, -14, -14, 18.
+  Eigen::Matrix2d curvature;
+  curvature << 18, -14, -14, 18;
+  EXPECT_LT((*valley * curvature - Eigen::Matrix2d::Identity()).norm(), 1e-9);
+  EXPECT_FALSE(shape_of(turned_valley, 6)) << "too few";
+  EXPECT_FALSE(shape_of([](const auto& x) { return x[0] * x[0] - x[1] * x[1]; }, 40))
+      << "it falls on both sides";
+  EXPECT_FALSE(shape_of([](const auto& x) { return std::cos(3 * x[0]) + x[1] * x[1]; }, 40));
+  EXPECT_FALSE(shape_of([](const auto&) { return 1.0; }, 40));
+}
+
 }  // namespace
 }  // namespace berth::experiment
