@@ -249,7 +249,7 @@ class PostgresTest(Shared):
 
     def test_a_run_has_one_runner_on_all_machines(self):
         other = self.another_machine()
-        runner = self.house.start("run", self.sweep(60, pause=0.05))
+        runner = self.house.start("run", self.sweep(60, pause=0.2))
         until(lambda: self.witness.exists() and self.house.counts("sweep-1")["done"] > 3, "it runs")
         self.assertEqual(other.json("show", "sweep-1")["run"]["state"], "running")
         for command in ("resume", "rm"):
@@ -304,7 +304,7 @@ class PostgresTest(Shared):
 
     def test_a_runner_that_was_cut_off_and_overtaken_is_refused(self):
         other = self.another_machine()
-        runner = self.house.start("run", self.sweep(60, pause=0.05))
+        runner = self.house.start("run", self.sweep(60, pause=0.2))
         until(lambda: self.witness.exists() and self.house.counts("sweep-1")["done"] > 3, "it runs")
         runner.send_signal(signal.SIGSTOP)
         self.server.sql("SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE application_name = 'berth'")
