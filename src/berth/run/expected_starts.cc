@@ -26,8 +26,8 @@ void note(Party& party, const TaskTimes::Expected& expected) {
   if (std::ranges::find(party.by, expected.by) == party.by.end()) party.by.push_back(expected.by);
 }
 
-/// How long is left of the tasks that run, the one of which most is known first; those that share
-/// an alloc are ended by the last of them, which this leaves out.
+/// How long is left of the tasks that run, the unknown first and then the longest: where several
+/// share an alloc it is held until the last of them ends, so what comes first is its time.
 std::vector<std::optional<Duration>> left_of(Party& party, const TaskTimes& times,
                                              std::span<const store::TaskRecord> tasks, Wall now) {
   std::vector<std::optional<Duration>> left;
@@ -37,6 +37,8 @@ std::vector<std::optional<Duration>> left_of(Party& party, const TaskTimes& time
     if (expected) note(party, *expected);
     left.push_back(expected ? std::optional(expected->left) : std::nullopt);
   }
+  std::ranges::sort(left,
+                    [](const auto& a, const auto& b) { return !a ? b.has_value() : b && *a > *b; });
   return left;
 }
 
