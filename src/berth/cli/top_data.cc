@@ -17,14 +17,13 @@ constexpr std::size_t kBarWidth = 30;
 constexpr int kSeldom = 20;
 constexpr Duration kTasksAge = std::chrono::seconds(5);
 
-std::string utilization_bar(std::int64_t held, std::int64_t total) {
-  const double part = total > 0 ? static_cast<double>(held) / static_cast<double>(total) : 0;
-  const auto full = static_cast<std::size_t>(std::min(1.0, part) * kBarWidth + 0.5);
-  return std::string(full, '#') + std::string(kBarWidth - full, '.');
-}
-
 double part_of(std::int64_t held, std::int64_t total) {
   return total > 0 ? static_cast<double>(held) / static_cast<double>(total) : 0;
+}
+
+std::string utilization_bar(std::int64_t held, std::int64_t total) {
+  const auto full = static_cast<std::size_t>(std::min(1.0, part_of(held, total)) * kBarWidth + 0.5);
+  return std::string(full, '#') + std::string(kBarWidth - full, '.');
 }
 
 std::int64_t finished(const store::Counts& counts) {
@@ -47,7 +46,7 @@ bool is_active(std::string_view state) {
   return state == "running" || state == "waiting";
 }
 
-/// Those that run, then those that wait, then the others, each as they are numbered.
+/// Those that run, that have failed, that wait, and the others, each as they are numbered.
 void order_tasks(std::vector<TopEntry>& tasks) {
   const auto rank = [](const TopEntry& task) {
     return task.state == "running"   ? 0

@@ -59,7 +59,7 @@ constexpr CommandCall kCalls[] = {
      "retry * --detach --json"},
     {{"GET", "/v1/machine", Role::read, kMachines, "this machine, and who holds it", "Machine"},
      "machine --json"},
-    {{"GET", "/v1/top", Role::read, kMachines, "this machine, clusters and runs, now", "Top"},
+    {{"GET", "/v1/top", Role::read, kMachines, "this machine and the clusters, now", "Top"},
      "top --json"},
     {{"GET", "/v1/topology", Role::read, kMachines, "which GPUs are close", "Topology"},
      "topo --json"},
