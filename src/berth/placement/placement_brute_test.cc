@@ -236,7 +236,8 @@ TEST(PlacementBrute, RotatedMachinesAnswerWithEqualValue) {
 }
 
 // What was found for one question serves the next ones of the same count and objective, whatever
-// is available and required: the answers are those of a chooser that was asked nothing before.
+// is available and required, and no others: the answers are those of a chooser that was asked
+// nothing before.
 TEST(PlacementBrute, QuestionsInARowAreAnsweredAsAlone) {
   Rng rng(12);
   for (int round = 0; round < 12; ++round) {
@@ -244,12 +245,15 @@ TEST(PlacementBrute, QuestionsInARowAreAnsweredAsAlone) {
       return static_cast<std::int64_t>(rng.below(round % 2 == 0 ? 1000 : 4));
     });
     Chooser asked_before = machine.chooser();
-    const auto objective = static_cast<Objective>(rng.below(kObjectives));
+    auto objective = static_cast<Objective>(rng.below(kObjectives));
+    int count = 1 + round % 5;
     for (int i = 0; i < 40; ++i) {
+      if (i % 8 == 3) objective = static_cast<Objective>(rng.below(kObjectives));
+      if (i % 8 == 7) count = 1 + static_cast<int>(rng.below(5));
       Question question = testing::random_question(rng, machine.devices);
       question.objective = objective;
-      question.count = std::clamp(1 + round % 5, std::popcount(question.required),
-                                  std::popcount(question.available));
+      question.count =
+          std::clamp(count, std::popcount(question.required), std::popcount(question.available));
       if (question.count == 0) continue;
       Chooser fresh = machine.chooser();
       const auto answer = asked_before.choose(PolicyKind::best_effort, question);
