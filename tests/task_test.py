@@ -248,7 +248,9 @@ class Shortage(Case):
         self.write("f.yaml", "run: [sleep, '0.01']\nresources: {cpu: 0.1}\n"
                              "params: {i: {min: 1, max: 40, type: int}}\n")
         few = lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (32, 32))
-        finished = self.house.run("run", "f.yaml", preexec_fn=few)
+        # A sanitizer opens a pipe to try whether an object can be read, and without one doubts its type.
+        trusted = self.write("trusted", "vptr_check:*\n")
+        finished = self.house.run("run", "f.yaml", preexec_fn=few, env={"UBSAN_OPTIONS": f"suppressions={trusted}"})
         self.assertIn(finished.code, (0, 3), finished)
         self.berth("resume", "f-1")
         self.assertEqual(self.house.counts("f-1")["done"], 40)

@@ -1,7 +1,7 @@
 // What a search has found: how its best grew, which values led there, and what one of them does.
-import { useMemo, useRef, useState } from "preact/hooks";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { Goal } from "./api";
-import { Canvas, type Ink, ticks } from "./canvas";
+import { Canvas, dots, type Ink, ticks } from "./canvas";
 import { Pick } from "./parts";
 import { scale_of, type Scale } from "./scale";
 import { best_so_far, type Column, short, type Trials } from "./trials";
@@ -51,14 +51,14 @@ export function History({ trials, score, goal }: Shown) {
     const x = (row: number): number => kMargin.left + (wide * (row + 0.5)) / Math.max(1, trials.count);
     const y = (value: number): number => kMargin.top + tall * (1 - scale.at(value));
     const size = trials.count > 2000 ? 1 : trials.count > 300 ? 2 : 3;
-    context.fillStyle = ink.faint;
+    const points: number[] = [];
     let best = NaN;
     const path = new Path2D();
     let begun = false;
     for (let row = 0; row < trials.count; row += 1) {
       const value = score.numbers[row]!;
       if (Number.isNaN(value)) continue;
-      context.fillRect(x(row) - size / 2, y(value) - size / 2, size, size);
+      points.push(x(row), y(value));
       if (Number.isNaN(best) || (goal.direction === "max" ? value > best : value < best)) {
         if (begun) path.lineTo(x(row), y(best));
         else path.moveTo(x(row), y(value));
@@ -68,6 +68,7 @@ export function History({ trials, score, goal }: Shown) {
       }
     }
     if (begun) path.lineTo(width - kMargin.right, y(best));
+    dots(ink, ink.faint, 1, size, points);
     context.strokeStyle = ink.accent;
     context.lineWidth = 2;
     context.stroke(path);
@@ -113,8 +114,7 @@ export function Scatter({ trials, across, up, scale, front }: Pair) {
     const tall = height - kMargin.top - kMargin.bottom;
     const size = trials.count > 2000 ? 2 : 4;
     const joined: [number, number][] = [];
-    context.fillStyle = front ? ink.faint : ink.accent;
-    context.globalAlpha = trials.count > 2000 ? 0.25 : 0.7;
+    const points: number[] = [];
     for (let row = 0; row < trials.count; row += 1) {
       const value = up.numbers[row]!;
       const from = across.numbers[row]!;
@@ -123,9 +123,9 @@ export function Scatter({ trials, across, up, scale, front }: Pair) {
       const x = kMargin.left + wide * other.at(from) + spread;
       const y = kMargin.top + tall * (1 - scale.at(value));
       if (front?.has(trials.ids[row]!)) joined.push([x, y]);
-      else context.fillRect(x - size / 2, y - size / 2, size, size);
+      else points.push(x, y);
     }
-    context.globalAlpha = 1;
+    dots(ink, front ? ink.faint : ink.accent, trials.count > 2000 ? 0.25 : 0.7, size, points);
     context.fillStyle = context.strokeStyle = ink.accent;
     joined.sort((a, b) => a[0] - b[0] || a[1] - b[1]);
     context.beginPath();
@@ -186,17 +186,38 @@ export function Lines({ lines, scale, from, to, label, stairs = false }: { lines
 /// Which rows lie within what was marked on the axes.
 export type Brushes = Map<string, [number, number]>; // of a column, as parts of its axis
 
-/// `places`: of each axis, where the rows stand on it.
-function brushed(count: number, axes: Column[], places: Float32Array[], brushes: Brushes): Uint8Array {
-  const within = new Uint8Array(count).fill(1);
+/// The rows within and without; `places`: of each axis, where the rows stand on it.
+function parted(count: number, axes: Column[], places: Float32Array[], brushes: Brushes): [Uint32Array, Uint32Array] {
+  const out = new Uint8Array(count);
+  let left = count;
   axes.forEach((column, index) => {
     const brush = brushes.get(column.name);
     if (!brush) return;
     const [from, to] = brush;
     const at = places[index]!;
-    for (let row = 0; row < count; row += 1) if (!(at[row]! >= from && at[row]! <= to)) within[row] = 0;
+    for (let row = 0; row < count; row += 1)
+      if (!(at[row]! >= from && at[row]! <= to) && out[row] === 0) {
+        out[row] = 1;
+        left -= 1;
+      }
   });
-  return within;
+  const inside = new Uint32Array(left);
+  const outside = new Uint32Array(count - left);
+  for (let row = 0, i = 0, o = 0; row < count; row += 1)
+    if (out[row] === 0) inside[i++] = row;
+    else outside[o++] = row;
+  return [inside, outside];
+}
+
+const kRest_ms = 150;
+/// Whether it has changed just now: what is drawn meanwhile has to be drawn soon, and less of it will do.
+function useMoving(value: unknown): boolean {
+  const [rested, set] = useState(value);
+  useEffect(() => {
+    const timer = window.setTimeout(() => set(value), kRest_ms);
+    return () => window.clearTimeout(timer);
+  }, [value]);
+  return rested !== value;
 }
 
 /// What dragging along an axis does, for keys.
@@ -219,6 +240,7 @@ function Between({ axes, brushes, change }: { axes: Column[]; brushes: Brushes; 
 }
 
 const kMostLines = 2000; // that are drawn; of more a part stands for all
+const kMostLinesMoving = 500;
 
 export function Parallel({ trials, score, goal, columns }: Shown & { columns: Column[] }) {
   const [brushes, set_brushes] = useState<Brushes>(new Map());
@@ -236,19 +258,19 @@ export function Parallel({ trials, score, goal, columns }: Shown & { columns: Co
     () => axes.map((column, index) => Float32Array.from(column.numbers, (value) => (Number.isNaN(value) ? NaN : scales[index]!.at(value)))),
     [axes, scales],
   );
-  const within = useMemo(() => brushed(trials.count, axes, places, brushes), [places, brushes]);
-  const rows = useMemo(() => Uint32Array.from({ length: trials.count }, (_, row) => row).filter((row) => !Number.isNaN(score.numbers[row]!)), [trials, score]);
-  const chosen = useMemo(() => within.reduce((sum, each) => sum + each, 0), [within]);
+  const [inside, outside] = useMemo(() => parted(trials.count, axes, places, brushes), [places, brushes]);
+  const most = useMoving(brushes) ? kMostLinesMoving : kMostLines;
   const x = (index: number, width: number): number => 40 + ((width - 80) * index) / Math.max(1, axes.length - 1);
   const draw = (ink: Ink): void => {
     const { context, width } = ink;
     box.current.width = width;
-    const some = (wanted: number, most: number): Uint32Array => {
-      const of = rows.filter((row) => within[row] === wanted);
-      const step = Math.ceil(of.length / most);
-      return step <= 1 ? of : of.filter((_, index) => index % step === 0);
+    const last = places.length - 1;
+    const some = (of: Uint32Array, most: number): number[] => {
+      const found: number[] = [];
+      for (let i = 0, step = Math.ceil(of.length / most); i < of.length; i += step) if (!Number.isNaN(places[last]![of[i]!]!)) found.push(of[i]!);
+      return found;
     };
-    const stroke = (list: ArrayLike<number> & Iterable<number>): void => {
+    const stroke = (list: number[]): void => {
       context.beginPath();
       for (const row of list) {
         let begun = false;
@@ -270,12 +292,11 @@ export function Parallel({ trials, score, goal, columns }: Shown & { columns: Co
     if (brushes.size > 0) {
       context.strokeStyle = ink.line;
       context.globalAlpha = 0.5;
-      stroke(some(0, kMostLines / 4));
+      stroke(some(outside, most / 4));
     }
     // The worth of a trial is its colour: twelve shades, each one stroke.
-    const last = places.length - 1;
     const shades: number[][] = Array.from({ length: 12 }, () => []);
-    const lines = some(1, kMostLines);
+    const lines = some(inside, most);
     for (const row of lines) {
       const at = places[last]![row]!;
       shades[Math.min(11, Math.floor((goal.direction === "max" ? at : 1 - at) * 12))]!.push(row);
@@ -334,7 +355,7 @@ export function Parallel({ trials, score, goal, columns }: Shown & { columns: Co
     <div>
       <Canvas height={height} draw={draw} onPointer={pointed} label={`parallel coordinates of ${columns.map((each) => each.name).join(", ")} and ${goal.metric}`} />
       <p class="note">
-        {brushes.size === 0 ? "Drag along an axis to choose trials, or say from where to where. " : `${chosen} of ${trials.count} trials `}
+        {brushes.size === 0 ? "Drag along an axis to choose trials, or say from where to where. " : `${inside.length} of ${trials.count} trials `}
         {brushes.size > 0 && <button onClick={() => set_brushes(new Map())}>choose all</button>}
       </p>
       <Between axes={axes} brushes={brushes} change={set_brushes} />

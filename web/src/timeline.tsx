@@ -32,11 +32,15 @@ export function Timeline({ trials, now }: { trials: Trials; now: number }) {
   const draw = (ink: Ink): void => {
     const { context, width } = ink;
     const x = (at: number): number => ((at - from) / Math.max(1, to - from)) * width;
+    const painted = Array.from({ length: shown }, () => ({ state: "", to: 0 }));
     for (const [row, lane] of of) {
       if (lane >= shown) continue;
       const state = trials.states[row]!;
       const left = x(trials.started[row]!);
       const right = x(Number.isNaN(trials.ended[row]!) ? now : trials.ended[row]!);
+      const before = painted[lane]!;
+      if (before.state === state && right < before.to + 0.2) continue; // nobody sees so little
+      painted[lane] = { state, to: Math.max(before.to, left + 1, right) };
       context.fillStyle = state === "failed" ? ink.bad : state === "running" ? ink.text : ink.accent;
       context.globalAlpha = state === "stopped" ? 0.3 : 0.8;
       context.fillRect(left, lane * tall, Math.max(1, right - left - (right - left > 3 ? 1 : 0)), tall - 2);

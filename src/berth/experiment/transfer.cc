@@ -46,7 +46,7 @@ Transfer::Scale Transfer::scale_of(const std::vector<Scores>& scores) {
       best = std::max(best, each[goal]);
       mean += each[goal] / count;
     }
-    for (const auto& each : scores) square += std::pow(each[goal] - mean, 2) / count;
+    for (const auto& each : scores) square += (each[goal] - mean) * (each[goal] - mean) / count;
     scale.best[goal] = best;
     if (square > 0) scale.deviation[goal] = std::sqrt(square);
   }
