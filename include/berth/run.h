@@ -277,7 +277,8 @@ class BERTH_EXPORT Runs {
   Result<std::string> record_file(const std::string& file, const FileOptions& options = {});
   /// Drives a run in this process until it has ended or `stop` was asked; one that was stopped or
   /// interrupted goes on. `berth stop` sends this process SIGTERM. After an error the run is
-  /// stopped, with that error. busy: it is driven already.
+  /// stopped, with that error. `notify` and `on_end` of its file are left to this program, which
+  /// on_note() is told. busy: it is driven already.
   Result<Run> drive(const std::string& name, const DriveOptions& options = {});
 
   Result<std::vector<Run>> list();  ///< Oldest first.

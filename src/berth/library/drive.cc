@@ -4,12 +4,14 @@
 #include <utility>
 
 #include "berth/base/guarded.h"
+#include "berth/base/text.h"
 #include "berth/library/own_cluster.h"
 #include "berth/library/runs_state.h"
 #include "berth/os/wake.h"
 #include "berth/run/flow_run.h"
 #include "berth/run/images.h"
 #include "berth/run/prepare.h"
+#include "berth/run/run_labels.h"
 #include "berth/run/runner.h"
 #include "berth/run/search_input.h"
 
@@ -55,6 +57,7 @@ Result<store::RunRecord> record_flow(run::Context& context, const RunFile& read,
   BERTH_TRY(run::take_parts(*context.env, read.directory, program));
   BERTH_TRY(run::keep_reading(program));
   program.labels = program.reading->flow.labels;
+  program.notify = program.reading->flow.notify;
   program.name = options.name.empty() ? program.reading->flow.name : options.name;
   program.parallel = options.parallel;
   program.outlive = true;
@@ -135,6 +138,21 @@ class Shown final : public run::Observer {
   Status status_;
 };
 
+/// Says which keys of the run's file only a driver that is the `berth` program heeds.
+void tell_of_unheeded(const store::RunRecord& record, Shown& shown) {
+  std::vector<std::string> keys;
+  if (!run::notify_of(record).empty()) keys.emplace_back("notify");
+  if (record.kind == "flow")
+    if (const auto program = run::flow_program(record.spec_json))
+      if (const auto flow = run::read_flow(*program); flow && flow->on_end != exec::Command{})
+        keys.emplace_back("on_end");
+  if (keys.empty()) return;
+  shown.on_note(fmt::format(
+      "{}: its {} {} the program that drives it: after drive(), tell whoever "
+      "is to be told",
+      record.name, join(keys, " and "), keys.size() == 1 ? "is left to" : "are left to"));
+}
+
 /// Nobody drives it any more, though the process that did lives on.
 void record_left(run::Context& context, const std::string& name, const Error& because) {
   const auto self = context.env->self();
@@ -211,6 +229,7 @@ Result<Run> Runs::drive(const std::string& name, const DriveOptions& options) {
       return library::own_sources(*env, *options.cluster);
     };
   Shown shown(context, record, options.observer, stop.source);
+  tell_of_unheeded(record, shown);
   const auto driven = run::drive(context, name, shown);
   if (!driven) record_left(context, name, driven.error());
   if (!shown.status()) return std::unexpected(shown.status().error());
