@@ -155,7 +155,7 @@ class Autoscale(Case):
         self.autoscale(self.fleet_file(), port, "--apply", "--hook",
                        f'test -e {self.dir}/broken && {{ echo no route >&2; exit 3; }};'
                        f' echo $BERTH_SERVER $BERTH_REPLICAS_BEFORE $BERTH_REPLICAS $BERTH_ACCELERATOR >> {heard}')
-        until(heard.exists, "the hook is called", 30)
+        until(lambda: heard.exists() and heard.read_text().endswith("\n"), "the hook is called", 30)
         first = heard.read_text().splitlines()[0].split()
         self.assertEqual((first[0], first[1], first[3]), ("chat", "2", "L4"))
         self.assertGreater(int(first[2]), 2)
