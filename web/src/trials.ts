@@ -140,8 +140,11 @@ export function best_so_far(score: Column, maximise: boolean): { row: number; sc
 export const cell_text = (column: Column, row: number): string =>
   column.texts ? column.texts[row]! : Number.isNaN(column.numbers[row]!) ? "" : short(column.numbers[row]!);
 
-export const short = (value: number): string =>
-  Number.isInteger(value) && Math.abs(value) < 1e9 ? String(value) : String(Number(value.toPrecision(6)));
+export function short(value: number): string {
+  if (Number.isInteger(value) && Math.abs(value) < 1e9) return String(value);
+  const rounded = Number(value.toPrecision(6));
+  return Math.abs(rounded) < 1e-4 ? rounded.toExponential() : String(rounded);
+}
 
 /// The rows by a column, those without a value last.
 export function sorted(trials: Trials, by: Float64Array, descending: boolean): Uint32Array {
