@@ -4,6 +4,7 @@
 Screenshots are kept in BERTH_SCREENSHOTS (build/screenshots), to be looked at.
 """
 
+import base64
 import json
 import os
 import shutil
@@ -156,6 +157,28 @@ class Browser(Case):
         found = page.run(f"axe.run(document, {{{only}resultTypes: ['violations']}}).then(r => r.violations)")
         return [(each["id"], each["help"], [node["html"] for node in each["nodes"]])
                 for each in found if each["impact"] in ("serious", "critical")]
+
+    def test_reports_open_from_a_disk_without_a_network_and_print(self):
+        axe = self.axe()
+        for name, of, texts in (("sweep", self.search(), ["search-1", "loss", "Failures"]), ("flow", self.flow(), ["it will not do"]),
+                                ("plan", ROOT / "examples/fleet", ["assistant"])):
+            with self.subTest(name):
+                file = self.dir / f"{name}.html"
+                self.berth("report", of, "-o", file)
+                page = self.browser.page()
+                page.call("Network.emulateNetworkConditions", offline=True, latency=0, downloadThroughput=0, uploadThroughput=0)
+                page.open(file.as_uri())
+                page.until_text(*texts)
+                for dark in (False, True):
+                    page.look(dark=dark)
+                    page.screenshot(SCREENSHOTS / f"report-{name}-{'dark' if dark else 'light'}.png")
+                    if axe:
+                        self.assertEqual(self.serious(page, axe, dark), [], "axe finds nothing serious")
+                printed = base64.b64decode(page.call("Page.printToPDF")["data"])
+                self.assertTrue(printed.startswith(b"%PDF"))
+                (SCREENSHOTS / f"report-{name}.pdf").write_bytes(printed)
+                self.assertEqual(page.run("document.scripts.length"), 0)
+                self.assertEqual((page.errors, [url for url in page.requests if not url.startswith(("file:", "data:"))]), ([], []))
 
     def test_bad_addresses_say_so(self):
         self.serve()

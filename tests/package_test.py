@@ -18,7 +18,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGES = Path(os.environ.get("BERTH_PACKAGES", ROOT / "build/package")).resolve()
-SUITES = ["bookworm", "trixie"]
+SUITES = ["bookworm", "trixie", "forky"]
 # Of these apt, dpkg and the dynamic linker keep books; /root is a person's.
 PRUNED = ["/proc", "/sys", "/dev", "/root", "/tmp", "/var/log", "/var/cache", "/var/lib/apt", "/var/lib/dpkg",
           "/etc/ld.so.cache", "/packages"]
