@@ -24,6 +24,7 @@ ROOT = Path(__file__).resolve().parent.parent
 KINDS = ["deb", "tarball", "image", "wheel"]
 # What berth-server loads beside libc; of the C++ runtime those of the compiler.
 BUNDLED = re.compile(r"lib(cpp-httplib|ssl|crypto|brotli\w+|z|stdc\+\+|gcc_s)\.so")
+STATIC_NEEDS = "libfmt-dev, libspdlog-dev, libsqlite3-dev, libsqlitecpp-dev, libssl-dev, libyaml-dev"  # to link libberth.a
 NEWEST_GLIBC = (2, 34)
 REVISION = "0berth1"  # less than Debian's own would be
 MAINTAINER = f"{os.environ.get('DEBFULLNAME', 'The Berth authors')} <{os.environ.get('DEBEMAIL', 'berth@example.org')}>"
@@ -77,7 +78,7 @@ def make_debian_folder(source):
     if (source / "cmake/library.cmake").exists():  # libberth, whose SONAME has the major version
         name = f"libberth{version().split('.')[0]}"
         library_package = (source / "debian/control.library").read_text().replace("@LIBRARY@", name)
-        depends = f" {name} (= ${{binary:Version}}),"
+        depends = f" {name} (= ${{binary:Version}}), {STATIC_NEEDS},"
         (source / f"debian/{name}.install").write_text("usr/lib/*/libberth.so.*\n")
         with open(source / "debian/libberth-dev.install", "a", encoding="utf-8") as install:
             install.write("usr/lib/*/libberth*.a\nusr/lib/*/cmake\nusr/lib/*/pkgconfig\n")
