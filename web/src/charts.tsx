@@ -239,8 +239,8 @@ function Between({ axes, brushes, change }: { axes: Column[]; brushes: Brushes; 
   );
 }
 
-const kMostLines = 2000; // that are drawn; of more a part stands for all
-const kMostLinesMoving = 500;
+const kMostLines = 1200; // that are drawn; of more a part stands for all
+const kMostLinesMoving = 400;
 
 export function Parallel({ trials, score, goal, columns }: Shown & { columns: Column[] }) {
   const [brushes, set_brushes] = useState<Brushes>(new Map());
