@@ -143,6 +143,47 @@ class WrongFiles(WrongInput):
             self.file_refused(text)
 
 
+class JsonErrors(WrongInput):
+    """Files that are read as JSON: the line, the column and the cure, in words of Berth's own."""
+
+    READERS = (("plan",), ("simulate",), ("topo", "--topology"), ("place", "2", "--topology"), ("fit",))
+
+    def test_broken_json_is_explained_by_every_command(self):
+        for text, says in (('{"a": 1,}', "column 9: expected a name in double quotes, found '}' (remove the comma"),
+                           ('{"a": NaN}', "column 7: expected a value, found 'NaN' (JSON has no NaN"),
+                           ('{"a": 1\n"b": 2}', "line 2, column 1: expected ',' or '}'"),
+                           ('{"a": "b', "a text without its closing quote"),
+                           ('{"a": True}', "(write true)")):
+            self.write("f.json", text)
+            for command in self.READERS:
+                with self.subTest(text, command=command):
+                    self.assertNotIn("exception", self.refused(*command, "f.json", says=("not JSON", says)))
+
+    def test_yaml_where_json_is_expected_is_named(self):
+        self.write("f.json", "# a fleet\nservers:\n  - name: a\n")
+        for command in (("plan",), ("simulate",)):
+            self.refused(*command, "f.json", says="looks like YAML ('servers:')")
+
+
+class ShortDurations(Case):
+    """A duration below a millisecond is a short limit, never none."""
+
+    def test_a_tiny_time_limit_ends_a_command(self):
+        finished = self.house.run("run", "--timeout", "500us", "--", "sleep", "60", timeout=30)
+        self.assertNotEqual(finished.code, 0, finished)
+        self.assertIn(b"time limit", finished.err)
+
+    def test_a_tiny_time_limit_on_the_command_line_ends_a_flow(self):
+        self.write("flow.yaml", "steps: {a: {run: sleep 60}}")
+        self.assertIn(b"time limit", self.berth("run", "--timeout", "500us", "flow.yaml", code=1, timeout=30).err)
+
+    def test_a_tiny_time_limit_in_a_flow_file_ends_its_step(self):
+        for limit in ("500us", "0.0001", "'{attempt} * 0.0001'"):
+            self.write("flow.yaml", f"steps: {{a: {{run: sleep 60, timeout: {limit}}}}}")
+            with self.subTest(limit):
+                self.assertIn(b"time limit", self.berth("run", "flow.yaml", code=1, timeout=30).err)
+
+
 class WrongPlaces(WrongInput):
     def test_files_that_are_none(self):
         self.refused("run", "missing.yaml", says=("missing.yaml", "o such file"))

@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "berth/base/json_error.h"
 #include "berth/base/json_place.h"
 #include "berth/base/json_value.h"
 #include "berth/base/text.h"
@@ -31,8 +32,11 @@ Result<Json> parse_json(std::string_view text, JsonComments comments) {
     Json value = Json::parse(text, bounded, kThrows, comments == JsonComments::skipped);
     if (too_deep) return fail(ErrorKind::invalid, "JSON nested more than {} deep", kDeepestJson);
     return value;
-  } catch (const Json::exception& error) {
-    return fail(ErrorKind::invalid, "not JSON: {}", error.what());
+  } catch (const Json::parse_error& error) {
+    return fail(ErrorKind::invalid, "not JSON: {}",
+                explain_json_error(text, error.byte, error.what()));
+  } catch (const Json::exception& error) {  // a number that no double holds
+    return fail(ErrorKind::invalid, "not JSON: {}", without_library_tag(error.what()));
   }
 }
 

@@ -33,9 +33,9 @@ constexpr std::array<Unit, 13> kSizes{{{"", 1},
                                        {"pi", kKi* kKi* kKi* kKi* kKi},
                                        {"ei", kKi* kKi* kKi* kKi* kKi* kKi}}};
 
-constexpr std::int64_t kSecond = 1'000'000'000;
+constexpr std::int64_t kSecond = 1'000'000'000, kMillisecond = kSecond / 1000;
 constexpr std::array<Unit, 7> kDurations{{{"", kSecond},
-                                          {"ms", kSecond / 1000},
+                                          {"ms", kMillisecond},
                                           {"us", kSecond / 1'000'000},
                                           {"s", kSecond},
                                           {"m", 60 * kSecond},
@@ -190,7 +190,10 @@ Result<Duration> parse_duration(std::string_view text) {
     first = false;
     total = *sum;
   }
-  return Duration(total);
+  const std::int64_t beyond = total % kMillisecond;
+  const auto rounded = checked_add(total, beyond == 0 ? 0 : kMillisecond - beyond);
+  if (!rounded) return bad();
+  return Duration(*rounded);
 }
 
 std::string format_duration(Duration duration) {
@@ -257,6 +260,11 @@ Result<double> parse_number(std::string_view text) {
   if (error != std::errc() || end != digits.data() + digits.size() || !std::isfinite(value))
     return fail(ErrorKind::invalid, "wanted a number, found '{}'", clip(text));
   return value;
+}
+
+std::int64_t round_amount(double value) {
+  const std::int64_t nearest = std::llround(value);
+  return nearest == 0 && value > 0 ? 1 : nearest;
 }
 
 std::string format_number(double value) {

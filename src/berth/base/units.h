@@ -24,7 +24,9 @@ Result<std::int64_t> parse_milli(std::string_view text);
 /// 1500 -> "1.5". Exact.
 std::string format_milli(std::int64_t milli);
 
-/// "10m", "1h30m", "90s", "250ms", "2d"; a bare number is seconds. At least 0.
+/// "10m", "1h30m", "90s", "250ms", "2d"; a bare number is seconds. At least 0, in whole
+/// milliseconds: a fraction of one is rounded up, so that a short limit never becomes 0, which
+/// often means none.
 Result<Duration> parse_duration(std::string_view text);
 /// The same, but only 0 may stand without a unit: whoever writes an age of 7 may mean days.
 Result<Duration> parse_age(std::string_view text);
@@ -40,6 +42,8 @@ Result<Wall> parse_utc(std::string_view text);
 Result<std::int64_t> parse_integer(std::string_view text);
 /// A finite decimal number, the whole text of it.
 Result<double> parse_number(std::string_view text);
+/// The nearest whole number, but 1 for what is above 0 and below 1/2: an amount never becomes none.
+std::int64_t round_amount(double value);
 /// The shortest decimal text that reads back as the same double.
 std::string format_number(double value);
 

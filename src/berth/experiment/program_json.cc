@@ -3,6 +3,7 @@
 #include <stdexcept>
 
 #include "berth/base/json.h"
+#include "berth/base/json_error.h"
 #include "berth/base/text.h"
 #include "berth/base/units.h"
 #include "berth/experiment/constraint.h"
@@ -17,11 +18,6 @@ Json pairs_json(const Values& values) {
   Json object = Json::object();
   for (const auto& [name, value] : values) object[name] = valid_utf8(value);
   return object;
-}
-
-/// In whole milliseconds, up: a short limit is no "none".
-std::int64_t ms_of(Duration duration) {
-  return std::chrono::ceil<std::chrono::milliseconds>(duration).count();
 }
 
 /// An integer within the bounds; throws, as the library does, where it is none.
@@ -120,8 +116,8 @@ std::string to_json_text(const Program& program) {
             {"words", program.run.words},
             {"resources", resources},
             {"parallel", program.parallel},
-            {"timeout_ms", ms_of(program.timeout)},
-            {"grace_ms", ms_of(program.grace)},
+            {"timeout_ms", to_ms(program.timeout)},
+            {"grace_ms", to_ms(program.grace)},
             {"retries", program.retries},
             {"stop_on_failure", program.stop_on_failure},
             {"priority", program.priority},
@@ -151,8 +147,8 @@ std::string to_json_text(const Program& program) {
   if (program.outlive) json["outlive"] = true;
   if (program.enforce) json["enforce"] = true;
   if (program.passive) json["passive"] = true;
-  if (program.kind == "study") json["lease_ms"] = ms_of(program.lease);
-  if (program.retain > Duration(0)) json["retain_ms"] = ms_of(program.retain);
+  if (program.kind == "study") json["lease_ms"] = to_ms(program.lease);
+  if (program.retain > Duration(0)) json["retain_ms"] = to_ms(program.retain);
   if (program.auptimizer) json["auptimizer"] = true;
   if (!program.score_labels.empty()) json["score_labels"] = program.score_labels;
   if (!program.remote_directory.empty()) json["there"] = program.remote_directory;
@@ -221,7 +217,8 @@ Result<Program> from_json_text(std::string_view text) {
     program.save_best = json.value("save_best", false);
     program.checkpoints = json.value("checkpoints", false);
   } catch (const std::exception& error) {  // of the library, or ours
-    return fail(ErrorKind::corrupt, "the stored program cannot be read: {}", error.what());
+    return fail(ErrorKind::corrupt, "the stored program cannot be read: {}",
+                without_library_tag(error.what()));
   }
   return program;
 }

@@ -43,7 +43,7 @@ Result<std::int64_t> amount_of(const ScaledAmount& scaled, std::int64_t attempt)
   if (time || measure(scaled.resource) == Measure::milli) value *= 1000;
   if (value > kMostAmount)
     return fail(ErrorKind::invalid, "attempt {} would ask for more than can be counted", attempt);
-  return std::llround(value);
+  return round_amount(value);
 }
 
 std::string amount_text(std::string_view resource, std::int64_t amount) {

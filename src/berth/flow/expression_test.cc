@@ -205,6 +205,17 @@ TEST(AttemptRequest, WhatALaterAttemptWouldAskForIsCheckedFirst) {
   EXPECT_EQ(told("    resources: {mem: 10Q}\n").find("attempt"), std::string::npos);
 }
 
+TEST(AttemptRequest, AmountsAboveZeroNeverBecomeNone) {
+  const auto flow = step_with(
+      "    resources: {mem: '{attempt} * 0.25', cpu: '{attempt} * 0.0001'}\n"
+      "    timeout: '{attempt} * 0.0001'\n");
+  ASSERT_TRUE(flow) << flow.error().message;
+  const Step& step = flow->steps.front();
+  EXPECT_EQ(resources_of(step, 1).get(Known::mem), 1);
+  EXPECT_EQ(resources_of(step, 1).get(Known::cpu), 1);
+  EXPECT_EQ(timeout_of(step, 1), std::chrono::milliseconds(1));
+}
+
 TEST(AttemptRequest, AutoTakesWhatIsKnown) {
   constexpr std::string_view kText =
       "name: f\nsteps:\n  a: {run: x, resources: {mem: auto, cpu: auto(2)}, timeout: auto(1h)}\n"

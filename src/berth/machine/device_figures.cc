@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "berth/base/json.h"
+#include "berth/base/json_error.h"
 #include "berth/base/text.h"
 #include "berth/machine/device_program.h"
 
@@ -65,7 +66,8 @@ Result<DeviceFigures> figures_of_json(std::string_view line) {
     figures.because = json.at("because");
     return figures;
   } catch (const Json::exception& error) {
-    return fail(ErrorKind::corrupt, "no figures of devices: {}", error.what());
+    return fail(ErrorKind::corrupt, "device metrics cannot be read: {}",
+                without_library_tag(error.what()));
   }
 }
 

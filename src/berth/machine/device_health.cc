@@ -8,6 +8,7 @@
 #include <set>
 
 #include "berth/base/json.h"
+#include "berth/base/json_error.h"
 #include "berth/base/text.h"
 #include "berth/base/units.h"
 #include "berth/machine/enclosing_task.h"
@@ -183,7 +184,8 @@ Result<DeviceHealthUpdate> health_update_of_json(std::string_view line) {
           {use.at("uuid"), use.at("pid"), use.at("program"), use.at("memory")});
     return update;
   } catch (const Json::exception& error) {
-    return fail(ErrorKind::corrupt, "not a health update of devices: {}", error.what());
+    return fail(ErrorKind::corrupt, "a health update of devices cannot be read: {}",
+                without_library_tag(error.what()));
   }
 }
 

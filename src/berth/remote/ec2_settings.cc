@@ -95,7 +95,7 @@ Result<Ec2Type> read_type(const Field& field) {
   if (const auto price = field.find("price")) {
     BERTH_ASSIGN(const double cents, price->number());
     if (!(cents >= 0 && cents <= 1e6)) return price->error("wanted cents an hour");
-    type.price = static_cast<std::int64_t>(cents * 1000 + 0.5);
+    type.price = round_amount(cents * 1000);
   }
   if (type.cpu == 0 || type.mem == 0) return field.error("wanted cpu and mem too");
   return type;

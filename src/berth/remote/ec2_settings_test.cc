@@ -39,6 +39,15 @@ TEST_F(Ec2SettingsTest, AreReadWithTheirDefaults) {
   EXPECT_EQ(named->most, 2U);
 }
 
+TEST_F(Ec2SettingsTest, APriceAboveZeroIsNeverFree) {
+  const auto settings = read(
+      "{region: eu-west-1, image: ami-1, types: [{type: a, cpu: 1, mem: 1Gi, price: 0.0001}, "
+      "{type: b, cpu: 1, mem: 1Gi, price: 0}]}");
+  ASSERT_TRUE(settings) << settings.error().message;
+  EXPECT_EQ(settings->types[0].price, 1);
+  EXPECT_EQ(settings->types[1].price, 0);
+}
+
 TEST_F(Ec2SettingsTest, SayWhatIsWrong) {
   const std::string start = "{region: eu-west-1, image: ami-1, ";
   EXPECT_NE(refusal("{image: ami-1}").find("wanted a region"), std::string::npos);

@@ -6,6 +6,7 @@
 
 #include "berth/base/document.h"
 #include "berth/base/json.h"
+#include "berth/base/json_error.h"
 #include "berth/base/near_names.h"
 #include "berth/base/text.h"
 #include "berth/base/units.h"
@@ -186,7 +187,8 @@ Result<FlowProgram> flow_program(std::string_view text) {
             unescaped(each.at(1).get_ref<const std::string&>());
     program.answers = answers_of(json.at("answers"));
   } catch (const std::exception& error) {  // of the library
-    return fail(ErrorKind::corrupt, "the stored flow cannot be read: {}", error.what());
+    return fail(ErrorKind::corrupt, "the stored flow cannot be read: {}",
+                without_library_tag(error.what()));
   }
   return program;
 }
