@@ -76,12 +76,12 @@ class Tap:
 
 
 class SshHost:
-    """One sshd. `mark` stands in the environment of all that it starts."""
+    """One sshd. `mark` is in the environment of all that it starts. `login` is the user's login shell there."""
 
-    def __init__(self, bed, name, machine="", noise="", topology=None):
+    def __init__(self, bed, name, machine="", noise="", topology=None, login="/bin/sh", home="home"):
         self.name, self.port, self.tap, self.direct = name, free_port(), None, ""
         self.path = bed.path / name
-        self.home = self.path / "home"
+        self.home = self.path / home
         self.home.mkdir(parents=True)
         self.mark = f"BERTH_TEST_HOST={self.path}"
         subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", self.path / "host_key"], check=True)
@@ -99,7 +99,7 @@ class SshHost:
             "MaxStartups 100", "MaxSessions 100", "LogLevel ERROR",
             "SetEnv " + " ".join(f'"{key}={value}"' for key, value in variables.items()),
             # A login that talks before it does what it is told.
-            f"ForceCommand {noise} exec /bin/sh -c \"$SSH_ORIGINAL_COMMAND\"", ""]))
+            f"ForceCommand {noise} exec {login} -c \"$SSH_ORIGINAL_COMMAND\"", ""]))
         self.server = None
         self.start()
 

@@ -72,8 +72,9 @@ Transport Ec2Cluster::transport(const Ec2Machine& machine) const {
 void Ec2Cluster::renew(const Ec2Machine& machine, Duration lease) {
   auto command = renewal_command(lease);
   if (machine.named)  // nobody gave it a guard at its start
-    command[2] =
-        "sudo -n /bin/sh -c " + shell_quote(guard_script(lease, false)) + " && " + command[2];
+    // The script has newlines, which csh as login shell would not accept in a word.
+    command[2] = fmt::format("sudo -n /bin/sh -c \"$(echo {} | base64 -d)\" && {}",
+                             base64(guard_script(lease, false)), command[2]);
   const auto member = members_.find(machine.id);
   if (member == members_.end()) return instances_.renewed(machine.id, false);
   member->second.renewal =

@@ -1,5 +1,7 @@
 #include "berth/remote/transport.h"
 
+#include <algorithm>
+
 #include "berth/base/document.h"
 #include "berth/base/json_writer.h"
 #include "berth/base/text.h"
@@ -7,49 +9,70 @@
 namespace berth::remote {
 namespace {
 
-/// $1 DIGEST, $2 SIZE, then the agent's own words. What comes is checked before it gets its name,
-/// where there is something to check it with, and tried: another machine may not be able to run it.
-constexpr std::string_view kBootstrapScript = R"sh(umask 077
-digest=$1 size=$2; shift 2
-case $XDG_CACHE_HOME in /*) cache=$XDG_CACHE_HOME/berth ;; *) cache=$HOME/.cache/berth ;; esac
-agent="$cache/agent-$digest"
-if [ ! -x "$agent" ] || [ "$(wc -c <"$agent")" -ne "$size" ]; then
-  cannot() { printf '\nberth-agent cannot %s\n' "$*"; exit 3; }
-  new="$agent.$$"
-  said=$(mkdir -p "$cache" 2>&1) || cannot "$said"
-  printf '\nberth-agent wanted\n'
-  head -c "$size" >"$new" || cannot "be kept in $cache"
-  if command -v sha256sum >/dev/null; then
-    sum=$(sha256sum "$new") && [ "${sum%% *}" = "$digest" ] || {
-      rm -f "$new"; cannot "be brought whole: what came has another digest"; }
-  fi
-  chmod 700 "$new"
-  said=$("$new" --version 2>&1) || { rm -f "$new"; cannot "run there ($(uname -sm)): $said"; }
-  mv -f "$new" "$agent"
-fi
-exec "$agent" "$@"
-)sh";
+// The login shell of the other machine reads these scripts first, as one word in single quotes, and
+// it may be csh, tcsh or fish. So they are sent in one line, have no "!", no backslash and no
+// single quote, and are shorter than the 1024 bytes that csh allows a word. Only sh runs them.
 
-/// $1 DIGEST, then the agent's own words.
+/// $1 DIGEST, $2 SIZE, then the words of the agent. The file is checked before it gets its name,
+/// and run once: another machine may not be able to run it. Only the file and its directory are
+/// private: the agent keeps the umask of the login, which its tasks get.
+constexpr std::string_view kBootstrapScript = R"sh(digest=$1; size=$2; shift 2;
+case $XDG_CACHE_HOME in /*) cache=$XDG_CACHE_HOME/berth;; *) cache=$HOME/.cache/berth;; esac;
+agent=$cache/agent-$digest; new=$agent.$$;
+cannot() { rm -f "$new"; echo; printf "berth-agent cannot %s" "$*"; echo; exit 3; };
+take() {
+umask 077; said=$(mkdir -p "$cache" 2>&1) || cannot "$said";
+echo; echo "berth-agent wanted";
+said=$(head -c "$size" 2>&1 >"$new") || cannot "be kept in $cache: $said";
+if command -v sha256sum >/dev/null; then sum=$(sha256sum "$new") && [ "${sum%% *}" = "$digest" ] ||
+cannot "be brought whole: what came has another digest"; fi;
+chmod 700 "$new"; said=$("$new" --version 2>&1) || cannot "run there ($(uname -sm)): $said";
+mv -f "$new" "$agent"; };
+if [ -x "$agent" ] && [ "$(wc -c <"$agent")" -eq "$size" ]; then :; else (take) || exit 3; fi;
+exec "$agent" "$@")sh";
+
+/// $1 DIGEST, then the words of the agent.
 constexpr std::string_view kKnownScript = R"sh(
-case $XDG_CACHE_HOME in /*) cache=$XDG_CACHE_HOME/berth ;; *) cache=$HOME/.cache/berth ;; esac
-agent="$cache/agent-$1"; shift
-if [ ! -x "$agent" ]; then printf '\nberth-agent cannot be found in %s there\n' "$cache"; exit 3; fi
-exec "$agent" "$@"
-)sh";
+case $XDG_CACHE_HOME in /*) cache=$XDG_CACHE_HOME/berth;; *) cache=$HOME/.cache/berth;; esac;
+agent=$cache/agent-$1; shift; if [ -x "$agent" ]; then exec "$agent" "$@"; fi;
+echo; echo "berth-agent cannot be found in $cache there"; exit 3)sh";
+
+std::string in_one_line(std::string_view script) {
+  std::string line(script);
+  std::ranges::replace(line, '\n', ' ');
+  return line;
+}
+
+/// The word as every login shell reads it (sh, csh, fish): outside of single quotes are a quote,
+/// which all of them end with, the "!" of csh's history, and the backslash of fish.
+std::string login_shell_quote(std::string_view word) {
+  constexpr std::string_view kPlain =
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_:,./-";
+  if (!word.empty() && word.find_first_not_of(kPlain) == std::string_view::npos)
+    return std::string(word);
+  std::string quoted = "'";
+  for (const char c : word) {
+    if (c == '\'' || c == '!' || c == '\\')
+      quoted += {'\'', '\\', c, '\''};
+    else
+      quoted += c;
+  }
+  return quoted + "'";
+}
 
 }  // namespace
 
 std::vector<std::string> through(const Transport& transport, std::span<const std::string> command) {
   std::vector<std::string> words = transport.words;
-  for (const auto& word : command) words.push_back(transport.shell ? shell_quote(word) : word);
+  for (const auto& word : command)
+    words.push_back(transport.shell ? login_shell_quote(word) : word);
   return words;
 }
 
 std::vector<std::string> agent_command(const AgentFile& agent, std::span<const std::string> words) {
-  std::vector<std::string> command{"/bin/sh",
+  std::vector<std::string> command{"sh",
                                    "-c",
-                                   std::string(kBootstrapScript),
+                                   in_one_line(kBootstrapScript),
                                    "berth-agent",
                                    to_hex(agent.digest),
                                    fmt::format("{}", agent.size)};
@@ -59,7 +82,7 @@ std::vector<std::string> agent_command(const AgentFile& agent, std::span<const s
 
 std::vector<std::string> known_agent_command(const AgentFile& agent,
                                              std::span<const std::string> words) {
-  std::vector<std::string> command{"/bin/sh", "-c", std::string(kKnownScript), "berth-agent",
+  std::vector<std::string> command{"sh", "-c", in_one_line(kKnownScript), "berth-agent",
                                    to_hex(agent.digest)};
   command.insert(command.end(), words.begin(), words.end());
   return command;
