@@ -54,30 +54,34 @@ void take(BenchmarkInput& input, fleet::BenchmarkFile&& file) {
   }
 }
 
-/// The files of one directory. Tools write several of a run, of which the most detailed are taken.
-Status read_directory(os::Env& env, const std::vector<std::string>& paths, BenchmarkInput& input) {
+/// The tool writes one file a run, with or without requests.
+bool writes_one_file(std::string_view tool) {
+  return tool == "vLLM" || tool == "sglang";
+}
+
+/// Reads the files of one directory. Tools write several of a run, of which the most detailed are
+/// taken. A file that cannot be read is left out, with a note.
+void read_directory(os::Env& env, const std::vector<std::string>& paths, BenchmarkInput& input) {
   std::vector<std::pair<std::string, fleet::BenchmarkFile>> files;
   for (const auto& path : paths) {
     auto file = read_one(env, path);
     if (file)
       files.emplace_back(path, *std::move(file));
-    else if (file.error().kind != ErrorKind::not_found)
-      return std::unexpected(std::move(file).error());
-    else
+    else if (file.error().kind == ErrorKind::not_found)
       input.notes.push_back(fmt::format("{}: no benchmark tool wrote it; left out", path));
+    else
+      input.notes.push_back(fmt::format("{}; the file is left out", file.error().message));
   }
   for (auto& [path, file] : files) {
     const auto better = std::ranges::find_if(files, [&](const auto& other) {
       return other.second.tool == file.tool && other.second.detail > file.detail;
     });
-    // vLLM writes one file a run, with or without requests.
-    if (better == files.end() || file.tool == "vLLM")
+    if (better == files.end() || writes_one_file(file.tool))
       take(input, std::move(file));
     else
       input.notes.push_back(
           fmt::format("{}: left out, as {} tells more of the run", path, better->first));
   }
-  return {};
 }
 
 }  // namespace
@@ -93,10 +97,11 @@ Result<BenchmarkInput> read_benchmarks(os::Env& env, const std::vector<std::stri
     }
     std::map<std::string, std::vector<std::string>> directories;
     BERTH_TRY(list_files(env, path, 1, directories));
-    for (const auto& [directory, files] : directories) BERTH_TRY(read_directory(env, files, input));
+    for (const auto& [directory, files] : directories) read_directory(env, files, input);
   }
   if (input.measured.empty())
-    return fail(ErrorKind::not_found, "{}: no file of a benchmark tool in it", join(paths, ", "));
+    return fail(ErrorKind::not_found, "{}: no file of a benchmark tool in it{}{}",
+                join(paths, ", "), input.notes.empty() ? "" : ": ", join(input.notes, "; "));
   return input;
 }
 

@@ -15,9 +15,9 @@ struct BenchmarkInput {
   std::vector<std::string> notes;
 };
 
-/// Reads files of benchmark tools, and those in directories: there, what no tool wrote is left out,
-/// and of several files of one run the best is taken. Errors: those of the files; not_found:
-/// nothing to read.
+/// Reads files of benchmark tools, and those in directories: of several files of one run in a
+/// directory the best is taken, and a file that cannot be read is left out with its reason in the
+/// notes. Errors: those of the files that are named; not_found: nothing to read.
 Result<BenchmarkInput> read_benchmarks(os::Env& env, const std::vector<std::string>& paths);
 
 /// Only what was measured of this model on this accelerator, where the files tell of such a one;

@@ -25,8 +25,8 @@ struct FitCommandOptions {
   void add_to(Options& options) {
     options.json(json);
     options.list("FILE", files,
-                 "results of guidellm, vLLM's benchmark, aiperf or genai-perf, or a table of "
-                 "iterations; or directories of them");
+                 "results of vLLM's benchmark, sglang.bench_serving, guidellm, genai-perf, aiperf, "
+                 "llmperf or trtllm-bench, a table of iterations, or a directory of them");
     options
         .value("--prometheus", metrics.url,
                "read what servers of vLLM told this Prometheus, in place of files")

@@ -10,15 +10,16 @@ namespace {
 
 constexpr std::string_view kBlanks = " \t\r\n";
 constexpr std::string_view kKnown =
-    "a result of guidellm, vLLM's benchmark, aiperf or genai-perf, or a table with the columns "
-    "batch, prefill_tokens, context_tokens, ms";
+    "a result of guidellm, vLLM's benchmark, sglang.bench_serving, aiperf, genai-perf, llmperf or "
+    "trtllm-bench, or a table with the columns batch, prefill_tokens, context_tokens, ms";
 
 struct JsonFormat {
   bool (*is)(const JsonPlace&);
   Result<BenchmarkFile> (*read)(const std::string&, const JsonPlace&);
 };
-constexpr JsonFormat kJsonFormats[] = {
-    {is_guidellm, read_guidellm}, {is_vllm, read_vllm}, {is_aiperf, read_aiperf}};
+constexpr JsonFormat kJsonFormats[] = {{is_guidellm, read_guidellm}, {is_vllm, read_vllm},
+                                       {is_sglang, read_sglang},     {is_aiperf, read_aiperf},
+                                       {is_llmperf, read_llmperf},   {is_trtllm, read_trtllm}};
 
 struct CsvFormat {
   bool (*is)(std::span<const CsvRow>);
@@ -47,7 +48,7 @@ Result<BenchmarkFile> read_document(std::string_view place, const std::string& n
 }
 
 Result<JsonPlace> parse_at(std::string_view place, std::string_view text) {
-  auto document = JsonPlace::parse(text);
+  auto document = parse_tool_json(text);
   if (!document) return std::unexpected(within(place, std::move(document).error()));
   return document;
 }
@@ -83,7 +84,7 @@ Result<BenchmarkFile> read_json(const std::string& name, std::string_view text, 
   const std::string_view first_line = text.substr(begin, end - begin);
   if (trim(first_line).ends_with('}') &&
       text.find_first_not_of(kBlanks, end) != std::string_view::npos)
-    if (const auto first = JsonPlace::parse(first_line)) return read_lines(name, text, *first);
+    if (const auto first = parse_tool_json(first_line)) return read_lines(name, text, *first);
   BERTH_ASSIGN(const JsonPlace document, parse_at(name, text));
   if (is_aiperf_request(document)) return read_lines(name, text, document);
   return read_document(name, name, document, text.substr(begin));
@@ -105,6 +106,36 @@ Result<BenchmarkFile> read_benchmark_file(const std::string& name, std::string_v
   const std::size_t begin = text.find_first_not_of(kBlanks);
   const bool json = begin != std::string_view::npos && (text[begin] == '{' || text[begin] == '[');
   return json ? read_json(name, text, begin) : read_table(name, text);
+}
+
+Result<JsonPlace> parse_tool_json(std::string_view text) {
+  auto strict = JsonPlace::parse(text);
+  if (strict) return strict;
+  struct Word {
+    std::string_view found, json;
+  };
+  constexpr Word kWords[] = {{"NaN", "null"}, {"-Infinity", R"("-inf")"}, {"Infinity", R"("inf")"}};
+  std::string replaced;
+  bool in_text = false, any = false;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '"') in_text = !in_text;
+    if (in_text && text[i] == '\\' && i + 1 < text.size()) replaced += text[i++];
+    const auto* const word = std::ranges::find_if(
+        kWords, [&](const Word& each) { return text.substr(i).starts_with(each.found); });
+    if (in_text || word == std::end(kWords)) {
+      replaced += text[i];
+      continue;
+    }
+    any = true;
+    replaced += word->json;
+    i += word->found.size() - 1;
+  }
+  return any ? JsonPlace::parse(replaced) : strict;
+}
+
+double closed_loop_of(double mean_concurrency) {
+  constexpr double kOne = 1.05;  // up to this a request is alone
+  return mean_concurrency < kOne ? 1 : mean_concurrency;
 }
 
 std::string line_place(std::string_view name, std::size_t i) {

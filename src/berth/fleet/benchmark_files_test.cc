@@ -59,9 +59,9 @@ const std::string kAiperfCsv =
 const std::string kGuidellmCsv =
     "Run Info,Timings,Server Throughput,Server Throughput,Token Metrics,Token Metrics,"
     "Time to First Token,Time to First Token,Inter Token Latency\n"
-    "Model,Duration,Successful Requests/Sec Mean,Successful Concurrency Mean,Input Tokens,Output "
-    "Tokens,Successful Mean,Successful Median,Successful Mean\n"
-    ",Sec,,,,,ms,ms,ms\n"
+    "Model,Duration,Successful Requests/Sec,Successful Concurrency,Successful Input Tokens,"
+    "Successful Output Tokens,Successful ms,Successful ms,Successful ms\n"
+    ",Sec,Mean,Mean,Mean,Mean,Mean,Median,Mean\n"
     "\"a,\"\"b\"\"\",60,4.5,16.9,264,121,85.4,78,28.6\n";
 const std::string kRows = "batch,prefill_tokens,context_tokens,ms\n4,0,1000,20.5\n0,512,512,60\n";
 const std::string kSplitwise =
@@ -259,8 +259,8 @@ TEST(BenchmarkFiles, ATableThatCanBeReadTwoWaysIsRefused) {
             "f:1:78: two columns 'token_size'");
   EXPECT_EQ(refusal_of(replaced(kGuidellmCsv, "60,4.5", "60,4,5")),
             "f:4:39: wanted 9 cells as in the head, found 10");
-  EXPECT_EQ(refusal_of(replaced(replaced(kGuidellmCsv, "Median", "Mean"), ",ms,ms,ms", ",ms,ms,s")),
-            "f:2:116: two columns 'Time to First Token, Successful Mean, ms'");
+  EXPECT_EQ(refusal_of(replaced(kGuidellmCsv, "Median", "Mean")),
+            "f:2:126: two columns 'Time to First Token, Successful ms, Mean'");
   EXPECT_EQ(refusal_of(replaced(kAiperfCsv, "28.6,10,40", "1,028.6,10,40")),
             "f:3:37: wanted 4 cells as in the head, found 5");
   EXPECT_EQ(refusal_of(kAiperfCsv + "Request Throughput (requests/sec),5\n"),
@@ -322,7 +322,7 @@ TEST(BenchmarkFiles, AnyByteMayBeAnother) {
         for (const auto& measured : file->measured)
           for (const auto& point : measured.points) {
             EXPECT_TRUE(std::isfinite(point.rate_per_s) && std::isfinite(point.itl_ms.mean));
-            EXPECT_GE(point.requests, 0);
+            EXPECT_GE(point.requests.value_or(0), 0);
           }
       }
 }

@@ -10,10 +10,22 @@ namespace berth::fleet {
 // those of tables name both.
 bool is_vllm(const JsonPlace& document);
 Result<BenchmarkFile> read_vllm(const std::string& name, const JsonPlace& document);
+bool is_sglang(const JsonPlace& document);
+Result<BenchmarkFile> read_sglang(const std::string& name, const JsonPlace& document);
+bool is_llmperf(const JsonPlace& document);
+Result<BenchmarkFile> read_llmperf(const std::string& name, const JsonPlace& document);
+bool is_trtllm(const JsonPlace& document);
+Result<BenchmarkFile> read_trtllm(const std::string& name, const JsonPlace& document);
 bool is_guidellm(const JsonPlace& document);
 Result<BenchmarkFile> read_guidellm(const std::string& name, const JsonPlace& document);
 bool is_aiperf(const JsonPlace& document);
 Result<BenchmarkFile> read_aiperf(const std::string& name, const JsonPlace& document);
+
+/// Parses JSON as Python's json module writes it: NaN is null, and Infinity the text "inf".
+Result<JsonPlace> parse_tool_json(std::string_view text);
+
+/// The number of requests of a closed loop of which only the mean concurrency is known; at least 1.
+double closed_loop_of(double mean_concurrency);
 
 /// "file:3:1", where the third of a file's lines begins.
 std::string line_place(std::string_view name, std::size_t i);

@@ -311,6 +311,19 @@ TEST(FleetFit, WhatItProposesToMeasureHelps) {
             (*before.standard_error)[Term::beta_prefill]);
 }
 
+TEST(FleetFit, AClosedLoopWithItsRequestsHasNoOffset) {
+  FitParameters truth = truth_of(StepForm::sum);
+  truth.ms[Term::ttft_offset] = 0;
+  Rng rng(5);
+  Measured measured;
+  for (const int concurrency : {2, 8, 16})
+    measured.points.push_back(testing::simulated_point(
+        truth, {.max_concurrency = concurrency, .requests = 200, .gaps = true}, rng, true));
+  const Fit fit = fitted(measured);
+  EXPECT_LT(fit.parameters.ms[Term::ttft_offset], 0.05 * truth.ms[Term::alpha]);
+  EXPECT_LT(error_of_term(fit, truth, Term::alpha), 0.01);
+}
+
 TEST(FleetFit, AClosedLoopOfOneLengthRunsInStep) {
   const auto truth = truth_of(StepForm::sum);
   Rng rng(2);

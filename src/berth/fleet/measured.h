@@ -51,7 +51,7 @@ struct OperatingPoint {
   std::optional<double> max_concurrency;  // requests side by side, of a closed loop
   double concurrency = 0;  // requests side by side, on average over the time; 0: not known
   double duration_s = 0;
-  std::int64_t requests = 0, errors = 0;
+  std::optional<std::int64_t> requests, errors;  // completed and failed; nullopt: not said
   MeasuredFigures in_tokens, out_tokens, ttft_ms, itl_ms;
   /// All requests in the order of their start, or none where their starts are not known.
   std::vector<RequestTimes> timeline;

@@ -93,6 +93,47 @@ void mark_saturated(const Measured& measured, std::vector<PointUse>& use,
   }
 }
 
+/// Why a point is not used; "": it is.
+std::string why_unused(const OperatingPoint& point, bool all) {
+  const auto requests = point.requests;
+  const std::int64_t errors = point.errors.value_or(0);
+  if (requests == 0) return "no request was completed";
+  if (point.in_tokens.mean + point.out_tokens.mean <= 0)
+    return "it does not say how long prompts and answers are";
+  if (point.ttft_ms.mean + point.itl_ms.mean <= 0)
+    return "it has no times of tokens, as without streaming";
+  if (all) return "";
+  if (!requests)
+    return errors == 0
+               ? ""
+               : fmt::format("{} requests failed, of a number that it does not say", errors);
+  const auto total = static_cast<double>(*requests + errors);
+  if (static_cast<double>(errors) > kMostErrors * total)
+    return fmt::format("{} of {:.0f} requests failed", errors, total);
+  if (*requests < kFewestRequests)
+    return fmt::format("it has {} requests, fewer than {}", *requests, kFewestRequests);
+  return "";
+}
+
+/// One note for each fact that is needed to judge points and that some of them do not state.
+void note_unknown(const Measured& measured, std::span<const PointUse> use,
+                  std::vector<std::string>& notes) {
+  struct Fact {
+    std::optional<std::int64_t> OperatingPoint::* field;
+    std::string_view words;
+  };
+  for (const auto& [field, words] :
+       {Fact{&OperatingPoint::requests, "how many requests were completed: taken to be enough"},
+        Fact{&OperatingPoint::errors, "how many requests failed: taken to be none"}}) {
+    std::size_t unknown = 0, first = 0;
+    for (std::size_t i = 0; i < use.size(); ++i)
+      if (use[i].used && !(measured.points[i].*field) && unknown++ == 0) first = i;
+    if (unknown == 0) continue;
+    const std::string others = unknown > 1 ? fmt::format(" and {} more", unknown - 1) : "";
+    notes.push_back(fmt::format("{}{}: not said {}", measured.points[first].name, others, words));
+  }
+}
+
 }  // namespace
 
 std::vector<PointUse> judge_points(const Measured& measured, bool all, double prompt_ms,
@@ -100,18 +141,12 @@ std::vector<PointUse> judge_points(const Measured& measured, bool all, double pr
   std::vector<PointUse> use(measured.points.size());
   for (std::size_t i = 0; i < use.size(); ++i) {
     const auto& point = measured.points[i];
-    const auto total = static_cast<double>(point.requests + point.errors);
-    std::string why;
-    if (point.requests == 0 || point.in_tokens.mean + point.out_tokens.mean <= 0)
-      why = "no request was completed";
-    else if (!all && static_cast<double>(point.errors) > kMostErrors * total)
-      why = fmt::format("{} of {:.0f} requests failed", point.errors, total);
-    else if (!all && point.requests < kFewestRequests)
-      why = fmt::format("it has {} requests, fewer than {}", point.requests, kFewestRequests);
+    const std::string why = why_unused(point, all);
     if (why.empty()) continue;
     use[i].used = false;
     notes.push_back(fmt::format("{}: not used: {}", point.name, why));
   }
+  note_unknown(measured, use, notes);
   for (std::size_t i = 0; i < use.size(); ++i)
     if (use[i].used && runs_in_step(measured.points[i]))
       notes.push_back(fmt::format(

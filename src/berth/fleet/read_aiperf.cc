@@ -1,13 +1,13 @@
-// What aiperf and genai-perf write: a summary as JSON or CSV, and a line of JSON a request. A
-// metric says its unit, which decides. Source: aiperf of 2026, whose classes follow genai-perf's
-// files.
+// JSON of aiperf and genai-perf: a summary, and a line a request. A metric says its unit, which
+// decides. docs/fleet.md has the sources.
 #include <algorithm>
 #include <array>
 #include <cmath>
 
 #include "berth/base/text.h"
-#include "berth/base/units.h"
+#include "berth/fleet/aiperf_metrics.h"
 #include "berth/fleet/benchmark_formats.h"
+#include "berth/fleet/streamed_tokens.h"
 
 namespace berth::fleet {
 namespace {
@@ -18,21 +18,16 @@ struct Unit {
   std::string_view name;
   double scale;  // to ms, or to what else it counts
 };
-constexpr Unit kUnits[] = {{"ms", 1},         {"milliseconds", 1}, {"s", 1000},  {"sec", 1000},
-                           {"seconds", 1000}, {"us", 1e-3},        {"ns", 1e-6}, {"tokens", 1},
-                           {"requests", 1},   {"requests/sec", 1}, {"count", 1}, {"", 1}};
-
-std::optional<double> scale_of(std::string_view unit) {
-  for (const auto& each : kUnits)
-    if (each.name == lower(unit)) return each.scale;
-  return std::nullopt;
-}
+constexpr Unit kUnits[] = {
+    {"ms", 1},    {"milliseconds", 1}, {"s", 1000},   {"sec", 1000},   {"seconds", 1000},
+    {"us", 1e-3}, {"ns", 1e-6},        {"tokens", 1}, {"requests", 1}, {"requests/sec", 1},
+    {"count", 1}, {"per sec", 1},      {"", 1}};
 
 Result<double> scale_at(const JsonPlace& metric) {
   const auto unit = metric.find("unit");
   if (!unit) return 1;
   BERTH_ASSIGN(const std::string text, unit->text());
-  const auto scale = scale_of(text);
+  const auto scale = unit_scale(text);
   if (!scale)
     return unit->error(
         fmt::format("wanted ms, sec, tokens or requests/sec, found '{}'", clip(text)));
@@ -57,35 +52,51 @@ Result<MeasuredFigures> wanted(const JsonPlace& document, std::string_view name)
   return figures_at(metric);
 }
 
-Result<MeasuredFigures> if_there(const JsonPlace& document, std::string_view name) {
-  const auto metric = document.find(name);
-  return metric ? figures_at(*metric) : MeasuredFigures{};
+/// The lengths; genai-perf until mid-2024 has the older name.
+Result<MeasuredFigures> lengths(const JsonPlace& document, std::string_view name,
+                                std::string_view older) {
+  return wanted(document, document.find(older) ? older : name);
 }
 
-/// What follows from rate, latency and duration; the number of requests where no metric has it.
-void complete(OperatingPoint& point, double count, double latency_ms) {
-  if (count <= 0) count = point.rate_per_s * point.duration_s;
-  point.requests = static_cast<std::int64_t>(std::clamp<double>(count, 0, kMostPointRequests));
-  point.concurrency = point.rate_per_s * latency_ms / kSecondMs;
+/// The times of tokens, which a run without streaming does not have.
+Result<MeasuredFigures> streamed(const JsonPlace& document, std::string_view name) {
+  if (!document.find(name))
+    return document.error(fmt::format("there is no '{}'; measure with --streaming", name));
+  return wanted(document, name);
 }
+
+Result<std::optional<double>> if_there(const JsonPlace& document, std::string_view name) {
+  const auto metric = document.find(name);
+  if (!metric) return std::nullopt;
+  BERTH_ASSIGN(const auto figures, figures_at(*metric));
+  return figures.mean;
+}
+
+// Paths of the same fact in different versions; the first that a file has counts.
+constexpr std::string_view kConcurrencyPaths[]{"input_config.loadgen.concurrency",
+                                               "input_config.perf_analyzer.stimulus.concurrency",
+                                               "input_config.concurrency"};
+constexpr std::string_view kRequestRatePaths[]{"input_config.loadgen.request_rate",
+                                               "input_config.perf_analyzer.stimulus.request_rate",
+                                               "input_config.request_rate"};
+constexpr std::string_view kModelNamePaths[]{"input_config.endpoint.model_names",
+                                             "input_config.model_names", "input_config.model"};
 
 Status read_load(const JsonPlace& document, OperatingPoint& point) {
-  for (const std::string_view path :
-       {"input_config.loadgen.concurrency", "input_config.perf_analyzer.stimulus.concurrency"})
+  for (const auto path : kConcurrencyPaths)
     if (const auto at = document.find(path); at && at->is_number()) {
       BERTH_ASSIGN(point.max_concurrency, number_within(*at, 1, kMostPointRequests));
     }
-  if (const auto rate = document.find("input_config.loadgen.request_rate");
-      rate && rate->is_number()) {
-    BERTH_ASSIGN(point.offered_per_s, number_within(*rate, 0, kMostMs));
-    point.max_concurrency.reset();
-  }
+  for (const auto path : kRequestRatePaths)
+    if (const auto rate = document.find(path); rate && rate->is_number()) {
+      BERTH_ASSIGN(point.offered_per_s, number_within(*rate, 0, kMostMs));
+      point.max_concurrency.reset();
+    }
   return {};
 }
 
 std::string model_of(const JsonPlace& document) {
-  for (const std::string_view path :
-       {"input_config.endpoint.model_names", "input_config.model_names"})
+  for (const auto path : kModelNamePaths)
     if (const auto names = document.find(path); names && names->is_list())
       if (const auto items = names->items(kMostPoints); items && !items->empty())
         if (const auto text = items->front().text()) return *text;
@@ -125,8 +136,6 @@ Result<RequestTimes> request_of_line(const JsonPlace& line) {
   BERTH_ASSIGN(const double scale, scale_at(*chunks));
   BERTH_ASSIGN(const JsonPlace list, chunks->get("value"));
   BERTH_ASSIGN(const auto gaps, list.numbers(kMostPointRequests));
-  // A chunk may hold several tokens: then it is no iteration.
-  if (static_cast<double>(gaps.size()) != request.out_tokens - 1) return request;
   for (const double gap : gaps) {
     if (!(gap >= 0 && gap <= kMostMs)) return list.error("wanted times from 0 on");
     request.gaps_ms.push_back(static_cast<float>(scale * gap));
@@ -139,6 +148,24 @@ constexpr std::array<std::string_view, 3> kTimes{"time_to_first_token", "request
 
 }  // namespace
 
+std::optional<double> unit_scale(std::string_view unit) {
+  for (const auto& each : kUnits)
+    if (each.name == lower(unit)) return each.scale;
+  return std::nullopt;
+}
+
+void complete(OperatingPoint& point, const AiperfCounts& counts, double latency_ms) {
+  const auto whole = [](double count) {
+    return static_cast<std::int64_t>(std::min<double>(count, kMostPointRequests));
+  };
+  if (counts.requests)
+    point.requests = whole(*counts.requests);
+  else if (point.duration_s > 0)
+    point.requests = whole(point.rate_per_s * point.duration_s);
+  if (counts.errors) point.errors = whole(*counts.errors);
+  point.concurrency = point.rate_per_s * latency_ms / kSecondMs;
+}
+
 bool is_aiperf(const JsonPlace& document) {
   return std::ranges::any_of(kTimes, [&](std::string_view name) {
     const auto metric = document.find(name);
@@ -149,20 +176,20 @@ bool is_aiperf(const JsonPlace& document) {
 Result<BenchmarkFile> read_aiperf(const std::string& name, const JsonPlace& document) {
   OperatingPoint point;
   point.name = name;
-  BERTH_ASSIGN(point.ttft_ms, wanted(document, "time_to_first_token"));
-  BERTH_ASSIGN(point.itl_ms, wanted(document, "inter_token_latency"));
-  BERTH_ASSIGN(point.in_tokens, wanted(document, "input_sequence_length"));
-  BERTH_ASSIGN(point.out_tokens, wanted(document, "output_sequence_length"));
+  BERTH_ASSIGN(point.ttft_ms, streamed(document, "time_to_first_token"));
+  BERTH_ASSIGN(point.itl_ms, streamed(document, "inter_token_latency"));
+  BERTH_ASSIGN(point.in_tokens, lengths(document, "input_sequence_length", "num_input_token"));
+  BERTH_ASSIGN(point.out_tokens, lengths(document, "output_sequence_length", "num_output_token"));
   BERTH_ASSIGN(const MeasuredFigures rate, wanted(document, "request_throughput"));
-  BERTH_ASSIGN(const MeasuredFigures latency, if_there(document, "request_latency"));
-  BERTH_ASSIGN(const MeasuredFigures count, if_there(document, "request_count"));
-  BERTH_ASSIGN(const MeasuredFigures errors, if_there(document, "error_request_count"));
-  BERTH_ASSIGN(const MeasuredFigures duration, if_there(document, "benchmark_duration"));
+  BERTH_ASSIGN(const auto latency, if_there(document, "request_latency"));
+  BERTH_ASSIGN(const auto duration, if_there(document, "benchmark_duration"));
+  AiperfCounts counts;
+  BERTH_ASSIGN(counts.requests, if_there(document, "request_count"));
+  BERTH_ASSIGN(counts.errors, if_there(document, "error_request_count"));
   BERTH_TRY(read_load(document, point));
   point.rate_per_s = rate.mean;
-  point.duration_s = duration.mean / kSecondMs;
-  point.errors = static_cast<std::int64_t>(std::min<double>(errors.mean, kMostPointRequests));
-  complete(point, count.mean, latency.mean);
+  point.duration_s = duration.value_or(0) / kSecondMs;
+  complete(point, counts, latency.value_or(0));
   return file_of(Detail::summary, model_of(document), std::move(point));
 }
 
@@ -205,7 +232,7 @@ Result<BenchmarkFile> read_aiperf_requests(const std::string& name,
   AiperfRequests read;
   for (std::size_t i = 0; i < lines.size(); ++i) {
     if (trim(lines[i]).empty()) continue;
-    const auto line = JsonPlace::parse(lines[i]);
+    const auto line = parse_tool_json(lines[i]);
     if (!line) return std::unexpected(within(line_place(name, i), line.error()));
     if (auto took = take_line(*line, read); !took)
       return std::unexpected(within(line_place(name, i), std::move(took).error()));
@@ -224,79 +251,13 @@ Result<BenchmarkFile> read_aiperf_requests(const std::string& name,
   for (const double ms : read.cut_off_ms)
     point.complete_until_ms = std::min(point.complete_until_ms, ms - first_ms);
   point.duration_s = last_ms / kSecondMs;
+  auto note = correct_gaps(name, requests);
   summarize(point, requests);
+  read_load_of_path(name, point);
   point.timeline = std::move(requests);
-  return file_of(Detail::requests, {}, std::move(point));
-}
-
-namespace {
-
-constexpr std::string_view kMetricColumn = "Metric";
-
-/// A number as genai-perf writes it: "1,234.56".
-std::string without_separators(std::string text) {
-  std::erase(text, ',');
-  return text;
-}
-
-/// The value of the metric in the row, which is no longer than the head above it.
-Result<double> csv_value(const CsvRow& row, std::size_t head_cells, std::string_view name) {
-  const std::string_view metric = row.cells[0];
-  if (row.cells.size() > head_cells) return std::unexpected(row.expect_cells(head_cells).error());
-  const auto open = metric.find('(');
-  const auto unit = open == std::string_view::npos
-                        ? std::string_view()
-                        : metric.substr(open + 1, metric.find(')', open) - open - 1);
-  const auto scale = scale_of(unit);
-  if (!scale)
-    return row.error(0,
-                     fmt::format("wanted ms, sec, tokens or requests/sec, found '{}'", clip(unit)));
-  const auto number = parse_number(without_separators(row.cells[1]));
-  if (!number || *number < 0 || *number > kMostMs)
-    return row.error(1, fmt::format("{}: wanted a number from 0 to {}, found '{}'", name, kMostMs,
-                                    clip(row.cells[1])));
-  return *scale * *number;
-}
-
-/// The first value of the only row whose name is `name`, but for the unit in parentheses behind it.
-Result<double> csv_metric(std::span<const CsvRow> rows, std::string_view name,
-                          std::optional<double> otherwise) {
-  std::optional<double> found;
-  std::size_t head_cells = 0;
-  for (const CsvRow& row : rows) {
-    const std::string_view metric = row.cells[0];
-    if (metric == kMetricColumn) head_cells = row.cells.size();
-    if (lower(trim(metric.substr(0, metric.find('(')))) != name || row.cells.size() < 2) continue;
-    if (found) return row.error(0, fmt::format("two rows '{}'", name));
-    BERTH_ASSIGN(found, csv_value(row, head_cells, name));
-  }
-  if (!found) found = otherwise;
-  if (!found) return rows.front().error(0, fmt::format("wanted a row '{}', found none", name));
-  return *found;
-}
-
-}  // namespace
-
-bool is_aiperf_csv(std::span<const CsvRow> rows) {
-  return rows[0].cells.size() > 1 && rows[0].cells[0] == kMetricColumn && rows[0].cells[1] == "avg";
-}
-
-Result<BenchmarkFile> read_aiperf_csv(const std::string& name, std::span<const CsvRow> rows) {
-  OperatingPoint point;
-  point.name = name;
-  BERTH_ASSIGN(point.ttft_ms.mean, csv_metric(rows, "time to first token", {}));
-  BERTH_ASSIGN(point.itl_ms.mean, csv_metric(rows, "inter token latency", {}));
-  BERTH_ASSIGN(point.in_tokens.mean, csv_metric(rows, "input sequence length", {}));
-  BERTH_ASSIGN(point.out_tokens.mean, csv_metric(rows, "output sequence length", {}));
-  BERTH_ASSIGN(point.rate_per_s, csv_metric(rows, "request throughput", {}));
-  BERTH_ASSIGN(const double latency, csv_metric(rows, "request latency", 0));
-  BERTH_ASSIGN(const double duration, csv_metric(rows, "benchmark duration", 0));
-  BERTH_ASSIGN(const double count, csv_metric(rows, "request count", 0));
-  BERTH_ASSIGN(const double errors, csv_metric(rows, "error request count", 0));
-  point.duration_s = duration / kSecondMs;
-  point.errors = static_cast<std::int64_t>(std::min<double>(errors, kMostPointRequests));
-  complete(point, count, latency);
-  return file_of(Detail::table, {}, std::move(point));
+  BenchmarkFile file = file_of(Detail::requests, {}, std::move(point));
+  if (note) file.notes.push_back(*std::move(note));
+  return file;
 }
 
 }  // namespace berth::fleet

@@ -98,7 +98,10 @@ constexpr std::size_t kMostChanges = 1'000'000;
 class Timeline {
  public:
   Timeline(const OperatingPoint& point, std::size_t most)
-      : point_(point), most_(most), first_tokens_(point.timeline, kTogether * point.itl_ms.mean) {
+      : point_(point),
+        most_(most),
+        wait_(point.max_concurrency ? 1 : 0.5),
+        first_tokens_(point.timeline, kTogether * point.itl_ms.mean) {
     std::size_t gaps = 0;
     for (const auto& request : point_.timeline) gaps += request.gaps_ms.size();
     every_ = gaps / most_ + 1;
@@ -195,13 +198,13 @@ class Timeline {
         to_ms);
   }
 
-  /// Half of the iteration that is under way when the request comes, then its own.
+  /// What is left of the iteration that is under way when the request comes, then its own.
   void add_first_token(const RequestTimes& request) {
     const double from_ms = request.start_ms, to_ms = from_ms + request.ttft_ms;
     const double half_ms = point_.itl_ms.mean / 2;
     const double decoding = decoding_.mean(from_ms, to_ms);
     const double context = context_.mean(from_ms, to_ms);
-    const double wait = decoding > 0.5 ? 0.5 : 0;
+    const double wait = decoding > 0.5 ? wait_ : 0;
     const double chunks = std::max(1.0, std::ceil(request.in_tokens / kBatchTokens));
     const auto own = first_tokens_.between(to_ms - half_ms, to_ms + half_ms);
     const auto before = first_tokens_.between(from_ms, to_ms - half_ms);
@@ -223,6 +226,9 @@ class Timeline {
 
   const OperatingPoint& point_;
   const std::size_t most_;
+  // The part of an iteration that a request waits for: in a closed loop it follows the end of
+  // another, so that it just misses one.
+  const double wait_;
   std::size_t every_ = 1, seen_ = 0;
   FirstTokens first_tokens_;
   Integral decoding_, context_;
