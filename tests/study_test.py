@@ -260,7 +260,7 @@ class Study(Case):
                           trial.suggest_categorical("none", [None])), (1.0, "7", None))
         self.assertEqual([type(value) for value in trial.params.values()], [float, str, type(None)])
         grown.tell(trial, 1)
-        self.assertEqual(self.house.tasks(grown.name)[0]["params"], {"x": 1.0, "k": "7", "none": "None"})
+        self.assertEqual(self.house.tasks(grown.name)[0]["params"], {"x": 1.0, "k": "7", "none": None})
         self.assertIs(type(grown.best_params.x), float)
 
     def test_enqueue_more_samples_and_warm_start(self):

@@ -30,24 +30,43 @@ from typing import Any, Mapping
 from ._command import Failed
 from ._runs import Params, Run, Trial, compare, run, runs
 from ._study import Pruned, Study, StudyTrial, load_study
+from ._values import decoded, text
 
 __all__ = ["params", "report", "run", "runs", "compare", "Run", "Study", "StudyTrial", "Trial", "Params", "Failed",
            "Pruned", "load_study"]
 
+_FLAGS = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
 
-def _as(default: Any, value: Any) -> Any:
-    """The value in the type of its default: a choice [true, false] may come as text."""
+
+def _as(default: Any, value: Any, name: str) -> Any:
+    """The value in the type of its default if that loses nothing; otherwise the value as it is."""
     if isinstance(default, bool):
-        return value if isinstance(value, bool) else str(value).lower() in ("1", "true", "yes", "on")
-    if isinstance(default, (int, float, str)):
-        return type(default)(value)
+        flag = _FLAGS.get(str(value).lower())
+        if flag is None:
+            raise ValueError(f"{name}: expected true or false, as the default is {default}; got {value!r}")
+        return flag
+    if isinstance(default, str) and not isinstance(value, str):
+        return os.environ.get(f"BERTH_PARAM_{name.upper()}", text(value))
+    if isinstance(default, (int, float)) and isinstance(value, str):
+        return _number(type(default), value)
+    if isinstance(default, float) and type(value) is int and float(value) == value:
+        return float(value)
     return value
+
+
+def _number(kind: type, value: str) -> Any:
+    """The number that the text is; the text itself if it is none, or if digits of it would be lost (007)."""
+    try:
+        number = kind(value)
+    except ValueError:
+        return value
+    return number if kind is float or str(number) == value else value
 
 
 def params(**defaults: Any) -> Params:
     """This trial's parameters, over the defaults. Outside of Berth: the defaults."""
-    given = json.loads(os.environ.get("BERTH_PARAMS", "{}"))
-    return Params({**defaults, **{name: _as(defaults.get(name), value) for name, value in given.items()}})
+    given = decoded(json.loads(os.environ.get("BERTH_PARAMS", "{}")))
+    return Params({**defaults, **{name: _as(defaults.get(name), value, name) for name, value in given.items()}})
 
 
 def report(*metrics: Mapping[str, float], **more: float) -> None:

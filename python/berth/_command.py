@@ -9,7 +9,9 @@ import subprocess
 import tempfile
 import threading
 from pathlib import Path
-from typing import IO, Any, Sequence
+from typing import IO, Any, Callable, Sequence
+
+from ._values import scalar
 
 
 class Failed(Exception):
@@ -41,6 +43,66 @@ def run_berth(*arguments: str, okay: Sequence[int] = (0,), text: str = "") -> An
     return json.loads(done.stdout) if done.stdout.strip() else None
 
 
+class _ErrandThread(threading.Thread):
+    pass
+
+
+class Errand:
+    """One request and its answer. The main thread leaves it to another thread, which no Ctrl-C reaches: the
+    answer is read even if the main thread no longer waits for it."""
+
+    def __init__(self, pipe: Pipe, request: dict[str, Any]) -> None:
+        self._pipe = pipe
+        self._line = (json.dumps(request, ensure_ascii=False, default=encoded_other) + "\n").encode()
+        self._lock, self._over = threading.Lock(), threading.Event()
+        self._answer: dict[str, Any] | None = None
+        self._failure: BaseException | None = None
+        self._otherwise: Callable[[dict[str, Any]], Any] | None = None
+
+    def _run(self) -> None:
+        answer = None
+        try:
+            answer = self._pipe.exchange(self._line)
+        except BaseException as failure:
+            self._failure = failure
+        with self._lock:
+            self._answer, otherwise = answer, self._otherwise
+        self._over.set()
+        if answer is not None and otherwise is not None:
+            otherwise(answer)
+
+    def begin(self) -> None:
+        """Runs it in a separate thread."""
+        try:
+            _ErrandThread(target=self._run, name="berth-errand", daemon=True).start()
+        except RuntimeError:  # the interpreter ends: it starts no threads
+            self._run()
+
+    def answer(self) -> dict[str, Any]:
+        if threading.current_thread() is threading.main_thread():
+            self.begin()
+            self._over.wait()
+        else:
+            self._run()
+        if self._failure is not None:
+            raise self._failure
+        assert self._answer is not None
+        return self._answer
+
+    def abandon(self, otherwise: Callable[[dict[str, Any]], Any]) -> None:
+        """Calls `otherwise` with the answer, now or when it arrives."""
+        with self._lock:
+            self._otherwise, answer = otherwise, self._answer
+        if answer is not None:
+            otherwise(answer)
+
+
+def other_threads() -> list[threading.Thread]:
+    """All threads but this one and those of errands."""
+    return [thread for thread in threading.enumerate()
+            if thread is not threading.current_thread() and not isinstance(thread, _ErrandThread)]
+
+
 class Pipe:
     """`berth study` in a process of its own: requests and answers, a line each, from any thread. When the
     pipe closes, which a killed Python does too, it gives back the trials that were not told."""
@@ -48,39 +110,59 @@ class Pipe:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._pid, self._broken = os.getpid(), False
+        self._exchanging: int | None = None  # the thread that does
         self._errors: IO[str] = tempfile.TemporaryFile("w+")
-        # A Ctrl-C is for Python: it may want to tell what came of its trial.
+        # A Ctrl-C is for Python: it may want to record the result of its trial.
         self._process = subprocess.Popen([binary(), "study"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                         stderr=self._errors, text=True, encoding="utf-8", start_new_session=True)
+                                         stderr=self._errors, start_new_session=True)
 
     @property
     def usable(self) -> bool:
         """Whether requests may be sent. A child of this process may not use the same pipe."""
         return self._pid == os.getpid() and not self._broken and self._process.poll() is None
 
+    @property
+    def busy_here(self) -> bool:
+        """Whether this thread is within an exchange: a finalizer that runs there cannot begin another."""
+        return self._exchanging == threading.get_ident()
+
+    def errand(self, **request: Any) -> Errand:
+        return Errand(self, request)
+
     def call(self, **request: Any) -> dict[str, Any]:
-        text = json.dumps(request, ensure_ascii=False) + "\n"
+        return self.errand(**request).answer()
+
+    def exchange(self, request: bytes) -> dict[str, Any]:
+        """Sends a line and reads the answer. From the main thread only through an Errand."""
         with self._lock:
             assert self._process.stdin and self._process.stdout
+            self._exchanging = threading.get_ident()
             try:
-                self._process.stdin.write(text)
+                self._process.stdin.write(request)
                 self._process.stdin.flush()
                 line = self._process.stdout.readline()
-            except BrokenPipeError:
-                line = ""
-            except BaseException:  # a KeyboardInterrupt, say: the answer would be taken for the next one
+            except (BrokenPipeError, ValueError):  # ValueError: it was closed
+                line = b""
+            except BaseException:  # the next request would get the answer of this one
                 self._broken = True
                 self._process.terminate()  # it gives back what it holds
                 raise
+            finally:
+                self._exchanging = None
             if not line:
                 code = self._process.wait()
-                self._errors.seek(0)
-                raise said(self._errors.read() or f"berth study ended ({code})", code if code > 0 else 3)
+                raise said(self._last_words() or f"berth study ended ({code})", code if code > 0 else 3)
         answer: dict[str, Any] = json.loads(line)
         if "error" in answer:
             error = answer["error"]
             raise Failed(error["message"], error["code"], error["kind"])
         return answer
+
+    def _last_words(self) -> str:
+        if self._errors.closed:
+            return ""
+        self._errors.seek(0)
+        return self._errors.read()
 
     def close(self) -> None:
         if self._pid != os.getpid():
@@ -91,5 +173,15 @@ class Pipe:
         except BrokenPipeError:
             pass
         self._process.wait()
-        self._process.stdout.close()
-        self._errors.close()
+        if self._lock.acquire(timeout=1):  # a thread may still read its answer
+            self._process.stdout.close()
+            self._errors.close()
+            self._lock.release()
+
+
+def encoded_other(value: Any) -> Any:
+    """What json cannot write by itself: numbers of numpy and its like."""
+    plain = scalar(value)
+    if type(plain) not in (bool, int, float, str):
+        raise TypeError(f"{value!r} of type {type(value).__name__} cannot be written as JSON")
+    return plain

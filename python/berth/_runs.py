@@ -8,6 +8,7 @@ from os import PathLike
 from typing import Any
 
 from ._command import Failed, run_berth
+from ._values import decoded
 
 
 class Params(dict):  # type: ignore[type-arg]
@@ -27,7 +28,7 @@ class Trial:
         self.record = record
         self.id: str = record["id"]
         self.state: str = record["state"]
-        self.params, self.metrics = Params(record["params"]), Params(record["metrics"])
+        self.params, self.metrics = Params(decoded(record["params"])), Params(record["metrics"])
 
     def __repr__(self) -> str:
         return f"<Trial {self.id} {self.state} {dict(self.params)} {dict(self.metrics)}>"

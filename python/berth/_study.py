@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import math
 import os
 import threading
 import time
+import warnings
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Callable, Iterable, Iterator, Mapping, Sequence, Union
 
-from ._command import Failed, Pipe
+from ._claims import Claims
+from ._command import Failed, Pipe, encoded_other
 from ._runs import Params, Run, Trial
+from ._values import decoded, encoded, encoded_bound, encoded_choices, encoded_space
 
 Value = Union[float, Sequence[float], Mapping[str, float]]
 _OPEN_END = 1_000_000  # trials: as many as a study may have
 _MOST_VALUES = 10_000_000  # of all of them
+_WARN_AFTER = 5.0  # seconds that an ask has waited for trials of this program
 
 
 class Pruned(Exception):
@@ -27,8 +32,13 @@ class StudyTrial(Trial):
 
     def __init__(self, study: Study, record: dict[str, Any], token: int) -> None:
         super().__init__(record)
-        self.study, self.token = study, token
+        self.study = study
+        self.token: int | None = token  # None: it was released
         self._prune: str | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        self.study._claims.share(self.id)  # another process may tell it
+        return self.__dict__
 
     @property
     def number(self) -> int:
@@ -38,27 +48,28 @@ class StudyTrial(Trial):
     def suggest_float(self, name: str, low: float | None = None, high: float | None = None, *,
                       log: bool = False) -> float:
         """This trial's value of the range. Without bounds: of the range as the space has it."""
-        if low is None or high is None:
-            return float(self.params[name])
-        spec = {"min": low, "max": high, "scale": "log" if log else "linear"}
-        return float(self._suggest(name, spec, float))
+        return float(self._range(name, low, high, "float", log))
 
     def suggest_int(self, name: str, low: int | None = None, high: int | None = None, *, log: bool = False) -> int:
-        if low is None or high is None:
-            return int(self.params[name])
-        spec = {"min": low, "max": high, "type": "int", "scale": "log" if log else "linear"}
-        return int(self._suggest(name, spec, int))
+        value = self._range(name, low, high, "int", log)
+        if not isinstance(value, int) or isinstance(value, bool):
+            raise ValueError(f"{name}: {value!r} is not an integer; use trial.params or suggest_float")
+        return value
 
     def suggest_categorical(self, name: str, choices: Sequence[Any]) -> Any:
-        """One of the choices, as it stands there; each has to have a text of its own."""
-        texts = [_text(choice) for choice in choices]
-        if len(set(texts)) < len(texts):
-            raise ValueError(f"{name}: two of the choices read alike: {texts}")
-        of = dict(zip(texts, choices))
-        return self._suggest(name, list(choices) if all(map(_plain, choices)) else texts, of.__getitem__)
+        """One of the choices: None, true or false, numbers, text, and lists, tuples and dicts of these. Scalars
+        of numpy become those of Python."""
+        return self._suggest(name, encoded_choices(choices, name))
 
-    def _suggest(self, name: str, spec: Any, value: Callable[[str], Any]) -> Any:
-        self.params[name] = value(self.study._call(suggest=self.id, params={name: spec})["values"][name])
+    def _range(self, name: str, low: float | None, high: float | None, kind: str, log: bool) -> Any:
+        if low is None and high is None:
+            return self.params[name]
+        spec = {"min": encoded_bound(low, name), "max": encoded_bound(high, name), "type": kind,
+                "scale": "log" if log else "linear"}
+        return self._suggest(name, spec)
+
+    def _suggest(self, name: str, spec: Any) -> Any:
+        self.params[name] = decoded(self.study._call(suggest=self.id, params={name: spec})["values"][name])
         return self.params[name]
 
     def report(self, value: float | None = None, step: int | None = None, **metrics: float) -> None:
@@ -69,7 +80,8 @@ class StudyTrial(Trial):
             metrics[self.study.goals[0]] = value
         if not all(math.isfinite(float(each)) for each in metrics.values()):
             return
-        told = self.study._call(report=self.id, token=self.token, metrics=_floats(metrics))
+        token = {} if self.token is None else {"token": self.token}
+        told = self.study._call(report=self.id, **token, metrics=_floats(metrics))
         self._prune = told["prune"] or self._prune
 
     def should_prune(self) -> bool:
@@ -101,13 +113,13 @@ class Study(Run):
         goals = [{"metric": metric, "direction": way} for metric, way in zip(names, ways)]
         document = {"name": name, "passive": True, "goal": goals[0] if len(goals) == 1 else goals, **more}
         if space:
-            document["params"] = dict(space)
+            document["params"] = encoded_space(space)
         if parallel is not None:
             document["parallel"] = parallel
         chosen = _search(space or {}, search, samples)
         if chosen:
             document["search"] = chosen
-        request: dict[str, Any] = {"create": json.dumps(document, ensure_ascii=False),
+        request: dict[str, Any] = {"create": json.dumps(document, ensure_ascii=False, default=encoded_other),
                                    "lease": f"{max(1, round(lease * 1000))}ms"}
         if warm_start is not None:
             runs = [warm_start] if isinstance(warm_start, (Run, str)) else warm_start
@@ -122,7 +134,8 @@ class Study(Run):
         return study
 
     def _begin(self, request: dict[str, Any]) -> None:
-        self._opening = threading.Lock()
+        self._opening = threading.RLock()  # finalizers may ask within it
+        self._claims = Claims()
         self._pipe = Pipe()
         try:
             told = self._pipe.call(**request)
@@ -134,6 +147,7 @@ class Study(Run):
         self._maximize: list[bool] = [goal["direction"] == "max" for goal in told["goals"]]
 
     def __getstate__(self) -> dict[str, Any]:
+        self._claims.share_all()
         return {"name": self.name}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -154,30 +168,99 @@ class Study(Run):
             self._pipe.close()
 
     def _call(self, **request: Any) -> dict[str, Any]:
+        return self._usable_pipe().call(**request)
+
+    def _usable_pipe(self) -> Pipe:
         with self._opening:
             if not self._pipe.usable:  # a child of the process that opened it, or the pipe's end has died
                 self._pipe.close()
                 pipe = Pipe()
-                pipe.call(open=self.name)
-                self._pipe = pipe
-        return self._pipe.call(**request)
+                try:
+                    pipe.call(open=self.name)
+                except BaseException:
+                    pipe.close()
+                    raise
+                self._pipe, self._claims = pipe, Claims()
+            return self._pipe
 
     def ask(self, wait: bool = True) -> StudyTrial | None:
         """The next trial, which is this process's until it is told; None when there are no more. Waits
-        while what comes next depends on trials that are out; with wait=False that is None too."""
+        while what comes next depends on trials that are out; with wait=False that is None too. Failed: it
+        depends on trials of this program alone, and nothing else in this program could end them."""
         return self._ask(None if wait else 0)
 
-    def _ask(self, end: float | None) -> StudyTrial | None:
-        """Waits until then at most, by time.monotonic()."""
-        pause = 0.01
-        while True:
-            told = self._call(ask=True)
-            if "trial" in told:
-                return StudyTrial(self, told["trial"], told["token"])
-            if "over" in told or (end is not None and time.monotonic() >= end):
+    def _ask(self, end: float | None, stop: threading.Event | None = None) -> StudyTrial | None:
+        """Waits until then at most, by time.monotonic(), and for as long as `stop` is not set."""
+        pause, stop, began = 0.01, stop or threading.Event(), time.monotonic()
+        while not stop.is_set():
+            answer = self._ask_once()
+            if isinstance(answer, StudyTrial):
+                return answer
+            if "over" in answer or (end is not None and time.monotonic() >= end):
                 return None
-            time.sleep(pause)
+            if self._free_own(answer.get("own", ())):
+                continue
+            if "own" in answer and time.monotonic() - began > _WARN_AFTER:
+                began = math.inf
+                warnings.warn(f"{self.name}: ask() waits for trials that this program has asked for and not ended: "
+                              + ", ".join(answer["own"]), stacklevel=3)
+            stop.wait(pause)
             pause = min(pause * 1.5, 0.2)
+        return None
+
+    def _ask_once(self) -> StudyTrial | dict[str, Any]:
+        pipe = self._usable_pipe()
+        errand = pipe.errand(ask=True)
+        try:
+            answer = errand.answer()
+            if "trial" not in answer:
+                return answer
+            trial = StudyTrial(self, answer["trial"], answer["token"])
+            self._claims.add(trial)
+            return trial
+        except BaseException:  # a Ctrl-C, say: the caller does not get the trial
+            errand.abandon(lambda late: pipe.errand(release=late["trial"]["id"], token=late["token"]).begin()
+                           if "trial" in late else None)
+            raise
+
+    def _free_own(self, labels: Sequence[str]) -> bool:
+        """An ask waits for these trials, all of this process. Releases those whose objects are gone. Returns
+        whether there were any. Failed: nothing in this program can end the others."""
+        gone = list(filter(self._claims.is_gone, labels))
+        if not gone and labels and self._claims.only_here(labels):
+            gc.collect()  # the references of a caught exception are cycles
+            gone = list(filter(self._claims.is_gone, labels))
+        for label in gone:
+            try:
+                self._call(release=label)
+            except Failed as failure:
+                if failure.kind != "stale":
+                    raise
+            self._claims.remove(label)
+        if not gone and labels and self._claims.only_here(labels):
+            raise Failed(f"{self.name}: the next trial depends on trials that this program has asked for and not ended "
+                         f"({', '.join(labels)}): tell, fail or release them", 1, "busy")
+        return bool(gone)
+
+    def release(self, trial: StudyTrial) -> None:
+        """Returns it: the next ask, of this program or another, may get it. tell() still accepts it."""
+        if trial.token is None:
+            return
+        self._call(release=trial.id, token=trial.token)
+        trial.token = None
+        self._claims.remove(trial.id)
+
+    def _release_left(self, trial: StudyTrial) -> None:
+        """The same of a trial that a loop was left with, if it is still this process's alone."""
+        if not self._claims.is_unshared(trial.id) or not self._pipe.usable:
+            return
+        if self._pipe.busy_here:
+            self._pipe.errand(release=trial.id, token=trial.token).begin()
+            return
+        try:
+            self.release(trial)
+        except Failed:
+            pass  # it is over
 
     def tell(self, trial: Trial | str, *values: float, **metrics: float) -> None:
         """What came of it: tell(trial, 0.93), or tell(trial, accuracy=0.93, loss=0.2). Durable on return."""
@@ -197,13 +280,20 @@ class Study(Run):
         self._tell(trial, "pruned", reason=getattr(trial, "_prune", None) or "pruned")
 
     def _tell(self, trial: Trial | str, state: str, **more: Any) -> None:
-        if isinstance(trial, StudyTrial):
+        if isinstance(trial, StudyTrial) and trial.token is not None:
             more["token"] = trial.token
-        self._call(tell=getattr(trial, "id", trial), state=state, **more)
+        label = getattr(trial, "id", trial)
+        self._call(tell=label, state=state, **more)
+        self._claims.remove(label)
 
     def __iter__(self) -> Iterator[StudyTrial]:
+        """All further trials. A loop that is left before its trial has ended releases the trial."""
         while (trial := self.ask()) is not None:
-            yield trial
+            try:
+                yield trial
+            except GeneratorExit:
+                self._release_left(trial)
+                raise
 
     def optimize(self, objective: Callable[[StudyTrial], Value], n_trials: int | None = None, n_jobs: int = 1,
                  timeout: float | None = None, callbacks: Iterable[Callable[[Study, StudyTrial], Any]] = (),
@@ -221,52 +311,75 @@ class Study(Run):
                 with lock:
                     if next(left, None) is None:
                         return
-                trial = self._ask(end)
-                if trial is None:
-                    return
+                trial = None
                 try:
+                    trial = self._ask(end, broken)
+                    if trial is None:
+                        return
+                    if broken.is_set():
+                        return self._release_left(trial)
                     self._carry_out(objective, trial, catch)
                     for callback in callbacks:
                         callback(self, trial)
                 except BaseException:
                     broken.set()
+                    if trial is not None:
+                        self._release_left(trial)  # a second Ctrl-C, say, came before it had ended
                     raise
 
         jobs = (os.cpu_count() or 1) if n_jobs == -1 else n_jobs
         if jobs == 1:
             return work()
         with ThreadPoolExecutor(jobs) as pool:
-            for job in [pool.submit(work) for _ in range(jobs)]:
-                job.result()
+            try:
+                for job in [pool.submit(work) for _ in range(jobs)]:
+                    job.result()
+            except BaseException:  # a Ctrl-C, say: no thread begins another trial
+                broken.set()
+                raise
 
     def _carry_out(self, objective: Callable[[StudyTrial], Value], trial: StudyTrial,
                    catch: type[BaseException] | tuple[type[BaseException], ...]) -> None:
         try:
-            value = objective(trial)
+            metrics = self._metrics_of(objective(trial))
             trial.state = "done"
-            if isinstance(value, Mapping):
-                trial.metrics.update(value)
-                self.tell(trial, **value)
-            else:
-                values: list[Any] = list(value) if isinstance(value, Iterable) else [value]
-                trial.metrics.update(zip(self.goals, values))
-                self.tell(trial, *values)
+            trial.metrics.update(metrics)
+            self.tell(trial, **metrics)
         except Pruned:
             trial.state = "pruned"
-            self.prune(trial)
-        except Failed as failure:
-            if failure.kind != "stale":
-                raise
-            trial.state = "lost"  # this process was frozen, say, and another has it now
+            self._end(trial, lambda: self.prune(trial))
         except BaseException as error:
             trial.state = "failed"
-            self.fail(trial, f"{type(error).__name__}: {error}")
+            over = not self._end(trial, lambda: self.fail(trial, f"{type(error).__name__}: {error}"))
+            if over and isinstance(error, Failed) and error.kind == "stale":
+                return  # this process was frozen, say, and another has the trial now
             if not isinstance(error, catch):
                 raise
 
+    def _end(self, trial: StudyTrial, end: Callable[[], None]) -> bool:
+        """False: the claim of the trial is over."""
+        try:
+            end()
+        except Failed as failure:
+            if failure.kind != "stale":
+                raise
+            trial.state = "lost"
+            return False
+        return True
+
+    def _metrics_of(self, value: Any) -> dict[str, Any]:
+        """What an objective returned, by the names of metrics."""
+        if isinstance(value, Mapping):
+            return _floats(value)
+        values = _numbers(value)
+        if len(values) > len(self.goals):
+            raise ValueError(f"the objective returned {len(values)} values for {len(self.goals)} goals: name the others")
+        return dict(zip(self.goals, values))
+
     def enqueue(self, params: Mapping[str, Any]) -> Trial:
         """A trial to be asked for before anything new is proposed; what it does not name is proposed."""
-        return Trial(self._call(enqueue=dict(params))["trial"])
+        point = {name: encoded(value, name) for name, value in params.items()}
+        return Trial(self._call(enqueue=point)["trial"])
 
     def set_samples(self, samples: int) -> None:
         """How many trials there are to be in all: more than before lets a finished study go on."""
@@ -311,7 +424,7 @@ def load_study(name: str) -> Study:
 def _search(space: Mapping[str, Any], search: Mapping[str, Any] | None, samples: int | None) -> dict[str, Any] | None:
     """Without a number of samples, as many as there may be."""
     def every_point(spec: Any) -> bool:
-        return not isinstance(spec, Mapping) or "min" not in spec or "n" in spec or spec.get("type") == "int"
+        return not isinstance(spec, Mapping) or "min" not in spec or "n" in spec
 
     chosen = dict(search) if search is not None else {}
     if search is None and (samples is not None or not space or not all(map(every_point, space.values()))):
@@ -327,12 +440,13 @@ def _floats(metrics: Mapping[str, Any]) -> dict[str, float]:
     return {name: float(value) for name, value in metrics.items()}
 
 
-def _plain(choice: Any) -> bool:
-    return isinstance(choice, (str, int, float))
-
-
-def _text(choice: Any) -> str:
-    """A choice as berth writes it."""
-    if isinstance(choice, bool):
-        return "true" if choice else "false"
-    return json.dumps(choice) if isinstance(choice, (int, float)) else str(choice)
+def _numbers(score: Any) -> list[float]:
+    """One number, or several. An array or tensor without dimensions is one, whatever its class says of iteration."""
+    if isinstance(score, (str, bytes)) or score is None:
+        raise TypeError(f"the objective returned {score!r}: expected a score, one for each goal, or a dict of metrics")
+    if not isinstance(score, (list, tuple)) and getattr(score, "ndim", 0) == 0:
+        try:
+            return [float(score)]
+        except TypeError:
+            pass  # a generator, say
+    return [float(each) for each in score]

@@ -55,6 +55,7 @@ class StudySession {
   Answer open(const Field& request, const Field& name);
   Answer ask(const Field& request, const Field& value);
   Answer tell(const Field& request, const Field& trial);
+  Answer release(const Field& request, const Field& trial);
   Answer report(const Field& request, const Field& trial);
   Answer suggest(const Field& request, const Field& trial);
   Answer enqueue(const Field& request, const Field& values);
@@ -108,6 +109,7 @@ StudySession::Answer StudySession::answered(std::string_view line) {
       Request{"open", &StudySession::open, true},
       Request{"ask", &StudySession::ask},
       Request{"tell", &StudySession::tell},
+      Request{"release", &StudySession::release},
       Request{"report", &StudySession::report},
       Request{"suggest", &StudySession::suggest},
       Request{"enqueue", &StudySession::enqueue},
@@ -124,10 +126,11 @@ StudySession::Answer StudySession::answered(std::string_view line) {
                   study_ ? "this process has its study already" : "wanted create or open first");
     return (this->*each.answer)(request, *value);
   }
-  return fail(ErrorKind::usage,
-              "request: wanted one of create, open, ask, tell, report, suggest, enqueue, samples, "
-              "best and show, found '{}'",
-              clip(line, 200));
+  return fail(
+      ErrorKind::usage,
+      "request: expected one of create, open, ask, tell, release, report, suggest, enqueue, "
+      "samples, best and show, found '{}'",
+      clip(line, 200));
 }
 
 StudySession::Answer StudySession::opened(const std::string& name) {
@@ -180,9 +183,14 @@ StudySession::Answer StudySession::ask(const Field& request, const Field&) {
     json.key("trial")
         .raw(trial_json(study_->trial(*number)))
         .add("token", study_->trial(*number).token.value);
-  else if (const auto* later = std::get_if<run::Study::Later>(&asked))
+  else if (const auto* later = std::get_if<run::Study::Later>(&asked)) {
     json.add("later", later->why);
-  else
+    if (!later->own.empty()) {
+      json.key("own").array();
+      for (const auto& label : later->own) json.value(label);
+      json.end();
+    }
+  } else
     json.add("over", std::get<run::Study::Over>(asked).why);
   return json.end().take();
 }
@@ -198,6 +206,14 @@ StudySession::Answer StudySession::tell(const Field& request, const Field& trial
     BERTH_ASSIGN(end.reason, reason->text());
   }
   BERTH_TRY(study_->tell(label, token, end));
+  return std::string("{}");
+}
+
+StudySession::Answer StudySession::release(const Field& request, const Field& trial) {
+  BERTH_TRY(request.expect_keys({"release", "token"}));
+  BERTH_ASSIGN(const std::string label, label_of(trial));
+  BERTH_ASSIGN(const auto token, token_in(request));
+  BERTH_TRY(study_->release(label, token));
   return std::string("{}");
 }
 
@@ -222,20 +238,20 @@ StudySession::Answer StudySession::suggest(const Field& request, const Field& tr
   BERTH_ASSIGN(const Field params, request.get("params"));
   experiment::Program asked;
   BERTH_TRY(experiment::read_params(params, asked));
-  JsonWriter json;
-  json.object().key("values").object();
+  experiment::Values values;
   for (const auto& parameter : asked.params) {
-    BERTH_ASSIGN(const std::string value, study_->suggest(label, parameter, asked.types));
-    json.add(parameter.name, value);
+    BERTH_ASSIGN(std::string value, study_->suggest(label, parameter, asked.types));
+    values.emplace_back(parameter.name, std::move(value));
   }
-  return json.end().end().take();
+  const std::string json = values_json(values, study_->program().types);
+  return JsonWriter().object().key("values").raw(json).end().take();
 }
 
 StudySession::Answer StudySession::enqueue(const Field& request, const Field& values) {
   BERTH_TRY(request.expect_keys({"enqueue"}));
-  experiment::ValueTypes types;  // what the space says counts
-  BERTH_ASSIGN(const auto point, experiment::read_point(values, types));
-  BERTH_ASSIGN(const TaskNumber number, study_->enqueue(point));
+  experiment::ValueTypes types;
+  BERTH_ASSIGN(auto point, experiment::read_point(values, types));
+  BERTH_ASSIGN(const TaskNumber number, study_->enqueue(std::move(point), types));
   return JsonWriter().object().key("trial").raw(trial_json(study_->trial(number))).end().take();
 }
 

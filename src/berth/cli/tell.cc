@@ -85,8 +85,11 @@ Result<std::vector<store::TaskRecord>> open_trials(os::Env& env, run::Context& c
 
 /// Its search takes the points by itself. Returns what a person is told.
 Result<std::string> add_to_study(os::Env& env, run::Context& context, const store::RunRecord& run,
-                                 const std::vector<experiment::Values>& points) {
+                                 std::vector<experiment::Values>& points) {
   BERTH_ASSIGN(auto study, run::Study::open(*context.store, env, run.name));
+  for (auto& point : points) {
+    BERTH_ASSIGN(point, study.check_point(std::move(point)));
+  }
   std::string told;
   for (const auto& point : points) {
     BERTH_ASSIGN(const TaskNumber number, study.enqueue(point));
@@ -98,7 +101,7 @@ Result<std::string> add_to_study(os::Env& env, run::Context& context, const stor
 /// Leaves the points for the runner of an experiment.
 Result<std::string> add_to_run(os::Env& env, run::Context& context, const store::RunRecord& run,
                                const experiment::Program& program,
-                               const std::vector<experiment::Values>& points) {
+                               std::vector<experiment::Values>& points) {
   if (!adaptive(program.search))
     return fail(ErrorKind::invalid,
                 "{}: all of its trials are known beforehand; methods auto, gp, cma-es, tpe, "
@@ -111,7 +114,9 @@ Result<std::string> add_to_run(os::Env& env, run::Context& context, const store:
     return fail(ErrorKind::invalid, "{} is over, and tries nothing more", run.name);
   };
   if (over(run)) return refused();
-  for (const auto& point : points) BERTH_TRY(check_own_point(program, point, false));
+  for (auto& point : points) {
+    BERTH_ASSIGN(point, check_own_point(program, std::move(point), false));
+  }
   std::vector<std::string> files;
   for (const auto& point : points) {
     BERTH_ASSIGN(files.emplace_back(),

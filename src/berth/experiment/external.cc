@@ -5,6 +5,7 @@
 #include "berth/base/json_writer.h"
 #include "berth/base/text.h"
 #include "berth/experiment/halving.h"
+#include "berth/experiment/own_point.h"
 #include "berth/experiment/reading.h"
 #include "berth/experiment/space.h"
 
@@ -58,6 +59,15 @@ Result<Answer> read_answer(const Program& program, std::string_view line) {
     if (!program.params.empty() && !fits(program.params, values))
       return fail(ErrorKind::invalid, "the proposer's answer is no point of params: {}",
                   clip(line, 200));
+    for (auto& [name, value] : values) {
+      const auto parameter = std::ranges::find(program.params, name, &Parameter::name);
+      if (parameter == program.params.end()) continue;
+      auto own = value_of(*parameter, value, program.types);
+      if (!own)
+        return std::unexpected(
+            within("the proposer's answer", not_in_space(*parameter, value).error()));
+      value = *std::move(own);
+    }
     return Answer{Answer::Kind::params, std::move(values)};
   }
   if (root.find("wait")) return Answer{Answer::Kind::wait};

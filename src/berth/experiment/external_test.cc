@@ -36,7 +36,7 @@ TEST(External, SaysWhatIsSearchedAndWhatCameOfIt) {
 TEST(External, ReadsAnswersAndRefusesWhatIsNone) {
   const auto answer = read_answer(program(), R"({"params": {"net": "flat", "lr": 5e-1}})");
   ASSERT_TRUE(answer) << answer.error().message;
-  EXPECT_EQ(answer->params, (Values{{"net", "flat"}, {"lr", "5e-1"}}));
+  EXPECT_EQ(answer->params, (Values{{"net", "flat"}, {"lr", "0.5"}})) << "as the space writes it";
   EXPECT_EQ(read_answer(program(), R"({"wait": true})")->kind, Answer::Kind::wait);
   EXPECT_EQ(read_answer(program(), R"({"done": true})")->kind, Answer::Kind::done);
   for (const std::string_view line :
@@ -52,6 +52,14 @@ TEST(External, ReadsAnswersAndRefusesWhatIsNone) {
   }
   Program free;
   EXPECT_TRUE(read_answer(free, R"({"params": {"any": "thing"}})")) << "without params, whatever";
+}
+
+TEST(External, ValuesBetweenTheStepsAreRefused) {
+  Program whole;
+  whole.params = {{.name = "n", .choices = {}, .min = 0, .max = 9, .integer = true, .step = 3}};
+  EXPECT_EQ(read_answer(whole, R"({"params": {"n": 6.0}})")->params, (Values{{"n", "6"}}));
+  EXPECT_EQ(read_answer(whole, R"({"params": {"n": 5}})").error().message,
+            "the proposer's answer: n: '5' lies between the values of 0..9 in steps of 3, int");
 }
 
 TEST(External, OnlyWhatItCouldHaveProposedItselfIsBegunWith) {

@@ -14,7 +14,10 @@ namespace f = format;
 
 constexpr double kTrialsMost = kMostTrials;
 
-constexpr ValueFormat kConditions = f::entries_of(exec::kNamesFormat);
+constexpr ValueFormat kAnyValue = f::any();
+constexpr ValueFormat kChoices[] = {f::text(), f::list_of(kAnyValue, 1)};
+constexpr ValueFormat kOneOrMore = f::either(kChoices);
+constexpr ValueFormat kConditions = f::entries_of(kOneOrMore);
 constexpr KeyFormat kRangeKeys[] = {
     {"min", f::number(), "the least value", "", true},
     {"max", f::number(), "the greatest value", "", true},
@@ -25,7 +28,7 @@ constexpr KeyFormat kRangeKeys[] = {
     {"when", kConditions, "is there only where earlier parameters have these values", "always"},
 };
 constexpr KeyFormat kChoicesKeys[] = {
-    {"choices", exec::kNamesFormat, "one of these values", "", true},
+    {"choices", kOneOrMore, "one of these values", "", true},
     {"when", kConditions, "is there only where earlier parameters have these values", "always"},
 };
 constexpr KeyFormat kBudgetKeys[] = {
@@ -35,7 +38,7 @@ constexpr KeyFormat kBudgetKeys[] = {
     {"every", f::number_between(0), "of pbt: how much each trial gets at a time", ""},
     {"reduction", f::whole(2, 1000), "one of so many goes on, with so many times the budget", "3"},
 };
-constexpr ValueFormat kPoint = f::entries_of(f::kText);
+constexpr ValueFormat kPoint = f::entries_of(kAnyValue);
 constexpr KeyFormat kSearchKeys[] = {
     {"method", f::one_of(Search::kMethodNames.all()), "how points are chosen",
      "grid; with samples: what suits it"},
@@ -83,7 +86,7 @@ constexpr KeyFormat kCurveKeys[] = {
     {"steps", f::whole(1, kTrialsMost), "the reports of a whole trial",
      "as many as the longest had"}};
 
-constexpr ValueFormat kParameters[] = {f::text(), f::list_of(f::kText, 1), f::map_of(kRangeFormat),
+constexpr ValueFormat kParameters[] = {f::text(), f::list_of(kAnyValue, 1), f::map_of(kRangeFormat),
                                        f::map_of(kChoicesFormat)};
 constexpr ValueFormat kParameter = f::either(kParameters);
 constexpr ValueFormat kGoal = f::map_of(kGoalFormat);

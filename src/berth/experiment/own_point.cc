@@ -29,18 +29,25 @@ Result<Values> read_own_point(std::string_view text) {
   return point;
 }
 
-Status check_own_point(const Program& program, const Values& given, bool grows) {
+Result<Values> check_own_point(const Program& program, Values given, bool grows) {
   if (program.search.budget)
     return fail(ErrorKind::invalid, "a search with a budget decides by itself what it tries");
-  for (const auto& [name, value] : given) {
+  for (auto& [name, value] : given) {
     const auto parameter = std::ranges::find(program.params, name, &Parameter::name);
     if (parameter == program.params.end() && !grows)
       return fail(ErrorKind::invalid, "{}: the space has no such parameter", clip(name));
-    if (parameter != program.params.end() && !part_of(*parameter, value))
-      return fail(ErrorKind::invalid, "{}: '{}' lies outside {}", clip(name), clip(value),
-                  space_text(*parameter));
+    if (parameter == program.params.end()) continue;
+    auto own = value_of(*parameter, value, program.types);
+    if (!own) return not_in_space(*parameter, value);
+    value = *std::move(own);
   }
-  return {};
+  return given;
+}
+
+std::unexpected<Error> not_in_space(const Parameter& parameter, const std::string& value) {
+  const bool between = parameter.choices.empty() && part_of(parameter, value).has_value();
+  return fail(ErrorKind::invalid, "{}: '{}' lies {} {}", clip(parameter.name), clip(value),
+              between ? "between the values of" : "outside", space_text(parameter));
 }
 
 Values completed(const std::vector<Parameter>& params, const Values& given, const Values& proposed,
@@ -61,8 +68,11 @@ Values completed(const std::vector<Parameter>& params, const Values& given, cons
 
 std::string space_text(const Parameter& parameter) {
   if (!parameter.choices.empty()) return "one of " + join(parameter.choices, ", ");
-  return fmt::format("{}..{}{}{}", parameter.min, parameter.max, parameter.integer ? ", int" : "",
-                     parameter.scale == Parameter::Scale::log ? ", log" : "");
+  std::string text = fmt::format("{}..{}", parameter.min, parameter.max);
+  if (parameter.step > 0) text += fmt::format(" in steps of {}", parameter.step);
+  if (parameter.integer) text += ", int";
+  if (parameter.scale == Parameter::Scale::log) text += ", log";
+  return text;
 }
 
 }  // namespace berth::experiment

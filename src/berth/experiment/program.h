@@ -24,11 +24,13 @@ namespace berth::experiment {
 using Values = std::vector<std::pair<std::string, std::string>>;  // name, value as text
 using Numbers = std::vector<std::pair<std::string, double>>;      // name, value
 
-/// What values are where their text does not tell: by itself a text that reads as a number, `true`
-/// or `false` is one, and any other is text.
+/// The types of values whose text does not show the type. A text that reads as a number, `true` or
+/// `false` is one unless it is listed here; any other text is text.
 struct ValueTypes {
+  using NamedValues = std::set<std::pair<std::string, std::string>>;  // name, value
   std::set<std::string, std::less<>> floats{};  // parameters whose values are floats: 10 is 10.0
-  std::set<std::pair<std::string, std::string>> texts{};  // name, value: text all the same
+  NamedValues texts{};                          // text although it reads as something else
+  NamedValues json{};                           // the JSON of a null, a list or a map
 };
 
 /// A condition on an earlier parameter, without which a later one is absent.
@@ -246,7 +248,7 @@ std::string to_json_text(const Program& program);
 /// Errors: corrupt if to_json_text() did not write it.
 Result<Program> from_json_text(std::string_view text);
 
-/// The parameters as one JSON object; numbers, true and false are JSON's, the rest is text.
+/// The parameters as one JSON object: each value has the type that `types` says.
 std::string values_json(const Values& values, const ValueTypes& types = {});
 /// Whether it is text by itself: neither a number nor true or false.
 bool reads_as_text(const std::string& value);

@@ -6,7 +6,9 @@
 #include "berth/base/json_error.h"
 #include "berth/base/text.h"
 #include "berth/base/units.h"
+#include "berth/exec/fields.h"
 #include "berth/experiment/constraint.h"
+#include "berth/experiment/reading.h"
 #include "berth/experiment/space_json.h"
 
 namespace berth::experiment {
@@ -42,6 +44,29 @@ Json read_alone(const std::string& value) {
   if (const auto number = parse_number(value); number && !digits) return *number;
   if (value == "true" || value == "false") return value == "true";
   return value;
+}
+
+Result<Json> json_of(const Field& field) {
+  if (field.is_null()) return Json();
+  if (field.is_list()) {
+    Json list = Json::array();
+    BERTH_ASSIGN(const auto items, field.items());
+    for (const auto& item : items) {
+      BERTH_ASSIGN(Json value, json_of(item));
+      list.push_back(std::move(value));
+    }
+    return list;
+  }
+  if (field.is_map()) {
+    Json map = Json::object();
+    BERTH_ASSIGN(const auto entries, field.entries());
+    for (const auto& [name, item] : entries) {
+      BERTH_ASSIGN(map[name], json_of(item));
+    }
+    return map;
+  }
+  BERTH_ASSIGN(std::string text, exec::process_text(field));
+  return field.node().quoted ? Json(std::move(text)) : read_alone(text);
 }
 
 EarlierTrial earlier_of(const Json& json) {
@@ -99,6 +124,7 @@ Status read_search_for(const Json& json, Program& program) {
     program.optional = optional->get<std::vector<std::string>>();
   program.types.floats = json.value("floats", decltype(program.types.floats)());
   program.types.texts = json.value("texts", decltype(program.types.texts)());
+  program.types.json = json.value("json", decltype(program.types.json)());
   if (const auto list = json.find("earlier"); list != json.end())
     for (const auto& each : *list) program.earlier.push_back(earlier_of(each));
   return {};
@@ -139,6 +165,7 @@ std::string to_json_text(const Program& program) {
   if (program.early_stop) json["early_stop"] = early_stop_json(*program.early_stop);
   if (!program.types.floats.empty()) json["floats"] = program.types.floats;
   if (!program.types.texts.empty()) json["texts"] = program.types.texts;
+  if (!program.types.json.empty()) json["json"] = program.types.json;
   if (!program.optional.empty()) json["optional"] = program.optional;
   if (program.save_best) json["save_best"] = true;
   if (!program.labels.empty()) json["labels"] = program.labels;
@@ -223,12 +250,19 @@ Result<Program> from_json_text(std::string_view text) {
   return program;
 }
 
+Result<std::string> json_text(const Field& field) {
+  BERTH_ASSIGN(const Json json, json_of(field));
+  return dump(json);
+}
+
 std::string values_json(const Values& values, const ValueTypes& types) {
   Json object = Json::object();
   for (const auto& [name, value] : values) {
     const auto number = parse_number(value);
     if (types.texts.contains({name, value}))
       object[name] = value;
+    else if (types.json.contains({name, value}))
+      object[name] = parsed_or_null(value);
     else if (number && types.floats.contains(name))
       object[name] = *number;
     else

@@ -197,9 +197,10 @@ TEST(Program, RefusesAWrongSearchAndSaysWhere) {
        "none "
        "of the digits, and is neither params_file nor index"},
       {"run: x\nparams: {a: []}", "f.yaml:2: params.a: the list of choices is empty"},
-      {"run: x\nparams: {a: [1, [2]]}", "f.yaml:2: params.a[1]: wanted text, found a list"},
+      {"run: x\nparams: {a: [1, [\"\\0\"]]}", "f.yaml:2: params.a[1][0]: cannot hold a NUL byte"},
       {"run: x\nparams: {a: [\"\\0\"]}", "f.yaml:2: params.a[0]: cannot hold a NUL byte"},
-      {"run: x\nparams:\n  a:\n", "f.yaml:3: params.a: wanted text, found nothing"},
+      {"run: x\nparams:\n  a:\n",
+       "f.yaml:3: params.a: expected a value or a list of choices; null is [null]"},
       {"run: x\nparams:\n  a: {min: 1}", "f.yaml:3: params.a: 'max' is missing"},
       {"run: x\nparams:\n  a:\n    min: 2\n    max: 1", "f.yaml:5: params.a.max: max is below min"},
       {"run: x\nparams: {a: {min: 0, max: 1, scale: log}}",
@@ -210,7 +211,8 @@ TEST(Program, RefusesAWrongSearchAndSaysWhere) {
       {"run: x\nparams: {a: {min: 0, max: 1.5, type: int}}",
        "f.yaml:2: params.a.max: wanted a whole number, since type is int"},
       {"run: x\nparams: {a: {min: 1e300, max: 1e300, type: int}}",
-       "f.yaml:2: params.a.min: wanted a whole number, since type is int"},
+       "f.yaml:2: params.a.min: expected a whole number from -9007199254740992 to "
+       "9007199254740992; got 1e300"},
       {"run: x\nparams: {a: {min: nan, max: 1}}",
        "f.yaml:2: params.a.min: wanted a number, found 'nan'"},
       {"run: x\nparams: {a: {min: 0, max: 1, n: 0}}",
@@ -372,7 +374,7 @@ TEST(Program, AStepEndsTheRangeAndIsKept) {
   EXPECT_EQ(from_json_text(to_json_text(program))->params.at(0).step, 0.3);
   constexpr Wrong kCases[] = {
       {"run: x\nparams: {a: {min: 0, max: 1, step: 2}}",
-       "f.yaml:2: params.a.step: wanted more than 0 and at most the range, max - min"},
+       "f.yaml:2: params.a.step: expected more than 0 and at most max - min, 1; got 2"},
       {"run: x\nparams: {a: {min: 1, max: 9, step: 1, scale: log}}",
        "f.yaml:2: params.a.step: a log scale has no even steps: leave out one of step and scale"},
       {"run: x\nparams: {a: {min: 1, max: 9, step: 1.5, type: int}}",

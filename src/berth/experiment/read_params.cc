@@ -4,27 +4,48 @@
 #include <unordered_map>
 
 #include "berth/base/text.h"
+#include "berth/base/units.h"
 #include "berth/exec/fields.h"
 #include "berth/experiment/format.h"
 #include "berth/experiment/reading.h"
+#include "berth/experiment/steps.h"
 
 namespace berth::experiment {
 namespace {
 
 constexpr double kGreatestInteger = 9007199254740992.0;  // 2^53: exact in a double
+constexpr double kSameStep = 1e-9;  // part of a step: a max that is this near to a step is on it
+
+/// A bound of integers is exact in a double.
+Status check_integer(const Field& bound, double value) {
+  if (value != std::floor(value)) return bound.error("wanted a whole number, since type is int");
+  const auto written = parse_integer(bound.node().text);
+  const bool fits = std::abs(value) <= kGreatestInteger &&
+                    (!written || std::abs(static_cast<double>(*written)) <= kGreatestInteger);
+  if (fits && (!written || *written == static_cast<std::int64_t>(value))) return {};
+  return bound.error(fmt::format("expected a whole number from -{0:.0f} to {0:.0f}; got {1}",
+                                 kGreatestInteger, clip(bound.node().text, 60)));
+}
 
 /// The range ends on the last whole step.
 Status read_step(const Field& field, Parameter& parameter) {
   BERTH_ASSIGN(parameter.step, field.number());
   const double range = parameter.max - parameter.min;
-  if (parameter.step <= 0 || parameter.step > range)
-    return field.error("wanted more than 0 and at most the range, max - min");
+  const std::int64_t steps =
+      parameter.step > 0 ? whole_steps(parameter.min, parameter.max, parameter.step) : 0;
+  if (steps < 1)
+    return field.error(fmt::format("expected more than 0 and at most max - min, {}; got {}",
+                                   format_number(range), format_number(parameter.step)));
   if (parameter.scale == Parameter::Scale::log)
     return field.error("a log scale has no even steps: leave out one of step and scale");
   if (parameter.integer && parameter.step != std::floor(parameter.step))
     return field.error("wanted a whole number, since type is int");
   if (range / parameter.step > kGreatestInteger) return field.error("too small for the range");
-  parameter.max = parameter.min + std::floor(range / parameter.step + 1e-9) * parameter.step;
+  const double last = step_point(parameter.min, parameter.step, steps);
+  if (std::abs(last - parameter.max) > kSameStep * parameter.step) parameter.max = last;
+  if (step_point(parameter.min, parameter.step, 1) == parameter.min)
+    return field.error(fmt::format("too small: {} plus {} is {}", format_number(parameter.min),
+                                   format_number(parameter.step), format_number(parameter.min)));
   return {};
 }
 
@@ -41,10 +62,8 @@ Status read_range(const Field& field, Parameter& parameter) {
   BERTH_ASSIGN(const std::size_t type, choice_or(field, "type", kNumberTypes));
   parameter.integer = type == 1;
   if (parameter.integer) {
-    for (const auto& [bound, value] : {std::pair(min, parameter.min), {max, parameter.max}})
-      if (value != static_cast<double>(static_cast<std::int64_t>(
-                       std::clamp(value, -kGreatestInteger, kGreatestInteger))))
-        return bound.error("wanted a whole number, since type is int");
+    BERTH_TRY(check_integer(min, parameter.min));
+    BERTH_TRY(check_integer(max, parameter.max));
   }
   if (const auto step = field.find("step")) BERTH_TRY(read_step(*step, parameter));
   if (const auto points = field.find("n")) {
@@ -61,6 +80,7 @@ Status read_values(const std::string& name, const Field& field, std::vector<std:
     BERTH_ASSIGN(items, field.items());
   }
   if (items.empty()) return field.error("the list of choices is empty");
+  if (field.is_null()) return field.error("expected a value or a list of choices; null is [null]");
   for (const auto& item : items) {
     BERTH_ASSIGN(values.emplace_back(), read_value(name, item, types));
   }
@@ -110,14 +130,22 @@ Result<Parameter> read_parameter(const std::string& name, const Field& field, Pr
 }  // namespace
 
 Result<std::string> read_value(const std::string& name, const Field& field, ValueTypes& types) {
+  if (!field.is_scalar()) {
+    BERTH_ASSIGN(std::string json, json_text(field));
+    types.json.emplace(name, json);
+    return json;
+  }
   BERTH_ASSIGN(std::string text, exec::process_text(field));
   if (field.node().quoted && !reads_as_text(text)) types.texts.emplace(name, text);
   return text;
 }
 
 Status check_type(const std::string& name, const Field& value, const ValueTypes& types) {
+  if (!value.is_scalar()) return {};
   const std::string text(value.node().text);
-  if (value.node().quoted || !types.texts.contains({name, text})) return {};
+  const bool differs = types.json.contains({name, text}) ||
+                       (!value.node().quoted && types.texts.contains({name, text}));
+  if (!differs) return {};
   return value.error(fmt::format(
       "{0} and \"{0}\" would be one value to a command: give each the same quotes, or none", text));
 }

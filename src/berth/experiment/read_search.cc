@@ -23,7 +23,7 @@ Status add_points(const Field& list, Program& program) {
     BERTH_ASSIGN(Values point, read_point(item, program.types));
     program.search.points.push_back(std::move(point));
   }
-  if (program.types.texts.empty()) return {};
+  if (program.types.texts.empty() && program.types.json.empty()) return {};
   for (const auto& item : items) {
     BERTH_ASSIGN(const auto entries, item.entries());
     for (const auto& [name, value] : entries) BERTH_TRY(check_type(name, value, program.types));

@@ -56,10 +56,12 @@ class Faults {
   std::vector<Error> errors_;
 };
 
-/// The values of one point: {lr: 0.1, net: deep}. Notes the texts that stand in quotes for what
-/// they would not be without.
+/// The values of one point: {lr: 0.1, net: deep}. Notes in `types` the texts that would be
+/// something else without their quotes, and the values that are JSON.
 Result<Values> read_point(const Field& field, ValueTypes& types);
-/// The text of a parameter's value.
+/// A null, a list or a map as JSON in one line. Errors: invalid.
+Result<std::string> json_text(const Field& field);
+/// The text of a parameter's value; of a null, a list or a map its JSON.
 Result<std::string> read_value(const std::string& name, const Field& field, ValueTypes& types);
 /// invalid: a value without quotes has the text of one that is in quotes somewhere else.
 Status check_type(const std::string& name, const Field& value, const ValueTypes& types);

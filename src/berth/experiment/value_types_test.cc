@@ -37,6 +37,23 @@ goal: {metric: m}
   EXPECT_EQ(program.types.texts.size(), 2U) << "a and a b are text by themselves";
 }
 
+TEST(ValueTypes, NullsListsAndMapsAreJson) {
+  const Program program = read(R"(
+run: x
+params: {c: [null, l2, [1, "2", [true, null]], {a: 0.5, b: x}], d: [1, 1.0]}
+)");
+  const auto& choices = program.params[0].choices;
+  EXPECT_EQ(choices, (std::vector<std::string>{"null", "l2", R"([1,"2",[true,null]])",
+                                               R"({"a":0.5,"b":"x"})"}));
+  const auto back = from_json_text(to_json_text(program));
+  ASSERT_TRUE(back);
+  std::string all;
+  for (const auto& choice : choices) all += values_json({{"c", choice}}, back->types);
+  EXPECT_EQ(all, R"({"c":null}{"c":"l2"}{"c":[1,"2",[true,null]]}{"c":{"a":0.5,"b":"x"}})");
+  EXPECT_EQ(values_json({{"other", "null"}}, back->types), R"({"other":"null"})");
+  EXPECT_EQ(values_json({{"d", "1.0"}}, back->types), R"({"d":1.0})");
+}
+
 TEST(ValueTypes, OneTextIsOfOneType) {
   constexpr std::pair<std::string_view, std::string_view> kCases[] = {
       {"run: x\nparams: {a: [1, \"1\"]}",

@@ -184,24 +184,28 @@ Result<Study::Pick> Study::pick() {
     return pick;
   }
   std::int64_t out = 0;
+  std::vector<std::string> own;
   for (const TaskNumber number : std::vector(open_.begin(), open_.end())) {
     BERTH_ASSIGN(const bool ended, end_hopeless(trial(number)));
     if (ended) continue;
     const store::TaskRecord& one = trial(number);
-    if (one.state == TaskState::running && !ran_out(one))
+    if (one.state == TaskState::running && !ran_out(one)) {
       ++out;
-    else if (!pick.trial)
+      if (mine(one)) own.push_back(one.label);
+    } else if (!pick.trial) {
       pick.trial = number;
+    }
   }
+  if (std::ssize(own) < out) own.clear();
   if (program_.parallel > 0 && out >= program_.parallel) {
-    pick.none = Later{fmt::format("{} are out, which is all that parallel allows", out)};
+    pick.none = Later{fmt::format("{} are out, which is all that parallel allows", out), own};
     return pick;
   }
   if (pick.trial) return pick;
   pick.added = proposal();
   if (pick.added) return pick;
   if (out > 0)
-    pick.none = Later{fmt::format("{} are out; what comes next depends on them", out)};
+    pick.none = Later{fmt::format("{} are out; what comes next depends on them", out), own};
   else
     pick.none = Over{"all of its trials have ended"};
   return pick;
@@ -335,7 +339,8 @@ Result<bool> Study::has_retries(const store::TaskRecord& trial) {
   if (program_.retries == 0) return false;
   BERTH_ASSIGN(const auto attempts, store_.attempts(run_.id, trial.number));
   const auto failed = std::ranges::count_if(attempts, [&](const auto& one) {
-    return one.ended && !was_lost(one) && one.token > trial.forgiven;
+    const bool returned = one.cause == exec::Cause::given_back;
+    return one.ended && !was_lost(one) && !returned && one.token > trial.forgiven;
   });
   return failed < program_.retries;
 }
@@ -376,6 +381,22 @@ Status Study::tell(const std::string& label, std::optional<Token> token, const T
   BERTH_TRY(refresh());
   if (applied.refused > 0) return not_latest(run_, label);
   return settle();
+}
+
+Status Study::release(const std::string& label, std::optional<Token> token) {
+  BERTH_ASSIGN(const TaskNumber number, find(label));
+  const auto claim = claims_.find(number);
+  if (claim == claims_.end() || (token && claim->second != *token)) return not_latest(run_, label);
+  BERTH_TRY(store_.apply(run_.id, {{store::AttemptEnded{.task = number,
+                                                        .token = claim->second,
+                                                        .at = env_.wall(),
+                                                        .next = TaskState::waiting,
+                                                        .cause = exec::Cause::given_back,
+                                                        .exit_code = {},
+                                                        .detail = "the process released it"}}}));
+  claims_.erase(claim);
+  suggested_.erase(number);
+  return refresh();
 }
 
 Result<std::optional<std::string>> Study::report(const std::string& label,

@@ -55,6 +55,8 @@ class Study {
 
   struct Later {
     std::string why;
+    /// The labels of the trials that it depends on, if this Study has claimed all of them.
+    std::vector<std::string> own{};
   };
   struct Over {
     std::string why;
@@ -68,6 +70,9 @@ class Study {
   /// value is no finite number, or a goal has none; stale: its claim with this token is not the
   /// latest; not_found: no such trial.
   Status tell(const std::string& label, std::optional<Token> token, const TrialEnd& end);
+  /// Returns a trial that this Study has claimed: the next ask() may give it out again. stale: as
+  /// tell().
+  Status release(const std::string& label, std::optional<Token> token);
   /// Records metrics of a running trial. Returns why it should end early, if it should: once it is
   /// told so it is told so again. Errors: as tell().
   Result<std::optional<std::string>> report(const std::string& label, std::optional<Token> token,
@@ -81,8 +86,11 @@ class Study {
                               const experiment::ValueTypes& types = {});
 
   /// Adds a trial with these values, which is asked for before any that nobody has proposed yet;
-  /// what it lacks is proposed. Returns its number. invalid: the space has no such values.
-  Result<TaskNumber> enqueue(const store::Values& given);
+  /// what it lacks is proposed. Returns its number. invalid: the space has no such values. `types`
+  /// are those of values whose parameters the space does not have yet.
+  Result<TaskNumber> enqueue(store::Values given, const experiment::ValueTypes& types = {});
+  /// The point with each value as the space writes it. invalid: as enqueue().
+  Result<store::Values> check_point(store::Values given) const;
   /// How many trials the search makes from now on. usage: its method takes every point.
   Status set_samples(std::int64_t samples);
 
@@ -147,6 +155,7 @@ class Study {
   bool was_added(const experiment::Parameter& parameter) const;
   Result<const experiment::Parameter*> known(const experiment::Parameter& parameter,
                                              const experiment::ValueTypes& types = {});
+  Status note_types(const store::Values& given, const experiment::ValueTypes& types);
   Status feed_stopper();
   Status feed_stopper(TaskNumber number);
 

@@ -13,6 +13,7 @@ namespace {
 using experiment::Parameter;
 using experiment::Search;
 using experiment::TrialReport;
+using experiment::ValueTypes;
 using store::TaskState;
 
 /// So many points are drawn ahead, at first; then twice as many.
@@ -26,6 +27,25 @@ bool drawn(const Search& search) {
 bool same_space(const Parameter& one, const Parameter& other) {
   return one.choices == other.choices && one.min == other.min && one.max == other.max &&
          one.scale == other.scale && one.integer == other.integer && one.step == other.step;
+}
+
+/// Whether the choices have the same types in both.
+bool same_types(const Parameter& parameter, const ValueTypes& one, const ValueTypes& other) {
+  return std::ranges::all_of(parameter.choices, [&](const std::string& choice) {
+    const std::pair value(parameter.name, choice);
+    return one.texts.contains(value) == other.texts.contains(value) &&
+           one.json.contains(value) == other.json.contains(value);
+  });
+}
+
+/// Replaces what is known of the parameter's values.
+void set_types(ValueTypes& types, const std::string& parameter, const ValueTypes& by) {
+  for (const auto kind : {&ValueTypes::texts, &ValueTypes::json}) {
+    std::erase_if(types.*kind, [&](const auto& value) { return value.first == parameter; });
+    for (const auto& value : by.*kind)
+      if (value.first == parameter) (types.*kind).insert(value);
+  }
+  if (by.floats.contains(parameter)) types.floats.insert(parameter);
 }
 
 }  // namespace
@@ -122,11 +142,16 @@ bool Study::was_added(const Parameter& parameter) const {
          std::ranges::find(program_.optional, parameter.name) != program_.optional.end();
 }
 
-Result<TaskNumber> Study::enqueue(const store::Values& given) {
+Result<store::Values> Study::check_point(store::Values given) const {
   const auto added = [&](const Parameter& parameter) { return was_added(parameter); };
   const bool grows =
       may_grow() && (program_.params.empty() || std::ranges::any_of(program_.params, added));
-  BERTH_TRY(check_own_point(program_, given, grows));
+  return check_own_point(program_, std::move(given), grows);
+}
+
+Result<TaskNumber> Study::enqueue(store::Values given, const ValueTypes& types) {
+  BERTH_ASSIGN(given, check_point(std::move(given)));
+  BERTH_TRY(note_types(given, types));
   Rng rng(env_.random());
   const auto next = given.size() < program_.params.size() ? proposal() : std::nullopt;
   const auto values = completed(program_.params, given, next ? next->params : store::Values{}, rng);
@@ -142,6 +167,21 @@ Result<TaskNumber> Study::enqueue(const store::Values& given) {
   }
 }
 
+/// Records the types of values whose parameters the space does not have yet.
+Status Study::note_types(const store::Values& given, const ValueTypes& types) {
+  bool is_new = false;
+  for (const auto kind : {&ValueTypes::texts, &ValueTypes::json})
+    for (const auto& value : types.*kind) {
+      const bool known = std::ranges::find(program_.params, value.first, &Parameter::name) !=
+                         program_.params.end();
+      if (!known && std::ranges::find(given, value) != given.end())
+        is_new = (program_.types.*kind).insert(value).second || is_new;
+    }
+  if (is_new)
+    BERTH_TRY(store_.apply(run_.id, {{store::RunSpecified{experiment::to_json_text(program_)}}}));
+  return {};
+}
+
 /// The parameter of the space, which it is added to where it is new.
 Result<const Parameter*> Study::known(const Parameter& parameter,
                                       const experiment::ValueTypes& types) {
@@ -151,7 +191,7 @@ Result<const Parameter*> Study::known(const Parameter& parameter,
   };
   if (find() == nullptr) BERTH_TRY(reread_program());
   if (const auto* own = find()) {
-    if (same_space(*own, parameter)) return own;
+    if (same_space(*own, parameter) && same_types(*own, program_.types, types)) return own;
     return fail(ErrorKind::invalid, "{}: the space of {} has it as {}, found {}", parameter.name,
                 run_.name, space_text(*own), space_text(parameter));
   }
@@ -162,8 +202,7 @@ Result<const Parameter*> Study::known(const Parameter& parameter,
                 parameter.name, run_.name);
   program_.params.push_back(parameter);
   program_.optional.push_back(parameter.name);
-  program_.types.floats.insert(types.floats.begin(), types.floats.end());
-  program_.types.texts.insert(types.texts.begin(), types.texts.end());
+  set_types(program_.types, parameter.name, types);
   BERTH_TRY(store_.apply(run_.id, {{store::RunSpecified{experiment::to_json_text(program_)}}}));
   const auto kept = trials_;  // with what was suggested and is not recorded yet
   BERTH_TRY(reload());
@@ -181,10 +220,13 @@ Result<std::string> Study::suggest(const std::string& label, const Parameter& pa
   BERTH_ASSIGN(const Parameter* const own, known(parameter, types));
   suggested_[number].insert(parameter.name);
   auto& params = trials_[static_cast<std::size_t>(number.value - 1)].params;
-  if (const auto* value = experiment::find_value(params, parameter.name)) {
-    if (experiment::part_of(*own, *value)) return *value;
-    return fail(ErrorKind::invalid, "{}: this trial has '{}', which lies outside {}",
-                parameter.name, clip(*value), space_text(*own));
+  const auto given = std::ranges::find(params, parameter.name, &store::Values::value_type::first);
+  if (given != params.end()) {
+    auto value = experiment::value_of(*own, given->second, program_.types);
+    if (!value)
+      return std::unexpected(within("this trial", not_in_space(*own, given->second).error()));
+    given->second = *std::move(value);
+    return given->second;
   }
   Rng rng(mix(program_.search.seed) ^ mix(static_cast<std::uint64_t>(number.value)) ^
           std::hash<std::string>{}(parameter.name));

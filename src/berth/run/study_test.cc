@@ -287,6 +287,44 @@ TEST_P(StudyTest, TheSpaceGrowsByWhatTrialsAskFor) {
   EXPECT_EQ(one.suggest("3", lr).error().kind, ErrorKind::stale) << "another's";
 }
 
+TEST_P(StudyTest, AReleasedTrialIsAskedForAgainAndCountsAsNoFailure) {
+  Program program = searching(Search::Method::random, 1);
+  program.parallel = 1;
+  Study study = submit(std::move(program));
+  for (int i = 0; i < 2 * kMostLost; ++i) {
+    EXPECT_EQ(ask(study), "1");
+    const auto again = study.ask().value();
+    EXPECT_EQ(std::get<Study::Later>(again).own, std::vector<std::string>{"1"});
+    ASSERT_TRUE(study.release("1", {}));
+    EXPECT_EQ(kind(study.release("1", {})), ErrorKind::stale);
+  }
+  EXPECT_EQ(ask(study), "1");
+  Study other = open();
+  EXPECT_TRUE(std::get<Study::Later>(other.ask().value()).own.empty()) << "another's";
+  EXPECT_TRUE(tell(study, "1", 1));
+  EXPECT_EQ(ask(study), "over");
+}
+
+TEST_P(StudyTest, AValueThatWasEnqueuedBecomesOneOfTheRangeOrIsRefused) {
+  Program program = searching(Search::Method::tpe, 99);
+  program.params.clear();
+  Study study = submit(std::move(program));
+  const experiment::Parameter whole{
+      .name = "n", .choices = {}, .min = 1, .max = 9, .integer = true};
+  ASSERT_TRUE(study.enqueue({{"n", "2.0"}}));
+  ASSERT_TRUE(study.enqueue({{"n", "2.5"}}));
+  ASSERT_TRUE(study.enqueue({{"c", "null"}}, {.json = {{"c", "null"}}}));
+  EXPECT_EQ(ask(study), "1");
+  EXPECT_EQ(study.suggest("1", whole), "2");
+  EXPECT_TRUE(tell(study, "1", 1));
+  EXPECT_EQ(store_->find_task(study.record().id, "1")->params, (store::Values{{"n", "2"}}));
+  EXPECT_EQ(ask(study), "2");
+  EXPECT_EQ(study.suggest("2", whole).error().message,
+            "this trial: n: '2.5' lies between the values of 1..9, int");
+  EXPECT_EQ(experiment::values_json({{"c", "null"}}, study.program().types), R"({"c":null})");
+  EXPECT_FALSE(study.suggest("2", {.name = "n", .choices = {"1", "2"}}));
+}
+
 TEST_P(StudyTest, ReportsOfAllDecideWhichEndsEarly) {
   Program program = searching(Search::Method::random, 9);
   program.early_stop = experiment::EarlyStop{.warmup = 2};
