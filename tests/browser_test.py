@@ -180,6 +180,19 @@ class Browser(Case):
                 self.assertEqual(page.run("document.scripts.length"), 0)
                 self.assertEqual((page.errors, [url for url in page.requests if not url.startswith(("file:", "data:"))]), ([], []))
 
+    def test_a_run_is_listed_under_its_state(self):
+        self.write("s.yaml", "name: s\nrun: exit {i}\nparams: {i: [0, 7]}\n")
+        self.house.run("run", "s.yaml")
+        self.house.run("run", "--allow-failures", "s.yaml")
+        self.house.run("run", "--name", "t", "--", "true")
+        self.serve()
+        page = self.viewer()
+        self.go(page, "#/", "s-1", "s-2", "t-1")
+        listed = page.run("Object.fromEntries([...document.querySelectorAll('section')].map(section => ["
+                          "section.querySelector('h2').innerText, [...section.querySelectorAll('tbody tr')].map(row => "
+                          "row.querySelector('a').innerText + ' ' + row.querySelector('.badge').innerText)]))")
+        self.assertEqual(listed, {"Failed, interrupted or stopped": ["s-1 failed"], "Done": ["t-1 done", "s-2 done"]})
+
     def test_bad_addresses_say_so(self):
         self.serve()
         page = self.viewer(forgiven=["status of 400"])

@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 """The commands a person types, end to end: what they print where, and how they exit."""
 
+import json
 import os
 import signal
 import time
@@ -22,8 +23,8 @@ class RunOfACommand(Case):
         self.assertEqual((done.out, done.err), (b"to out\n", b"to err\n"))
 
     def test_exit_codes(self):
-        self.assertIn(b"exit 7", self.berth("run", "--", "sh", "-c", "exit 7", code=1).err)
-        self.assertIn(b"Terminated", self.berth("run", "--", "sh", "-c", "kill $$", code=1).err)
+        self.assertIn(b"exit 7", self.berth("run", "--", "sh", "-c", "exit 7", code=7).err)
+        self.assertIn(b"Terminated", self.berth("run", "--", "sh", "-c", "kill $$", code=143).err)
         self.berth("run", "--", "no-such-program-anywhere", code=2)
         self.berth("run", code=2)
         self.assertEqual([run["state"] for run in self.house.json("runs")["runs"]], ["failed"] * 2)
@@ -61,12 +62,12 @@ class RunOfACommand(Case):
 class RunOfAFile(Case):
     def test_results_on_stdout_and_progress_on_stderr(self):
         self.write("sweep.yaml", SWEEP)
-        done = self.berth("run", "sweep.yaml")
+        done = self.berth("run", "sweep.yaml", code=1)
         lines = done.out.decode().split("\n")
         self.assertEqual(lines[0].split(), "task x tag score loss time state".split())
         self.assertEqual([line.split()[0] for line in lines[1:5]], ["4", "2", "1", "3"])
         self.assertEqual(lines[5], "sweep-1/3 failed: exit 1")
-        self.assertEqual(lines[-3], "sweep-1  done: 3 done, 1 failed")
+        self.assertEqual(lines[-3], "sweep-1  failed: 3 done, 1 failed")
         self.assertTrue(lines[-2].startswith("best sweep-1/4  score 4.5  x 4  tag a b"), lines[-2])
         self.assertIn(b"sweep-1/3 failed: exit 1", done.err)
         self.assertNotIn(b"at 1", done.out + done.err)
@@ -81,20 +82,20 @@ class RunOfAFile(Case):
 
     def test_progress_is_told_once(self):
         self.write("sweep.yaml", SWEEP)
-        lines = self.berth("run", "sweep.yaml").err.decode().splitlines()
+        lines = self.berth("run", "sweep.yaml", code=1).err.decode().splitlines()
         self.assertEqual(len([line for line in lines if " 4/4 " in line]), 1, lines)
 
     def test_json_is_the_whole_of_stdout(self):
         self.write("sweep.yaml", SWEEP)
-        document = self.house.json("run", "sweep.yaml")
+        document = json.loads(self.berth("--json", "run", "sweep.yaml", code=1).out)
         self.assertEqual(document, self.house.json("show", "sweep-1"))
         command = self.house.json("run", "--", "echo", "hi")
         self.assertEqual(command["tasks"][0]["id"], "echo-1/1")
 
     def test_shapes(self):
         self.write("sweep.yaml", SWEEP)
-        self.berth("run", "sweep.yaml")
-        self.berth("run", "--cpu", "0.5", "--mem", "100M", "--", "sh", "-c", "exit 3", code=1)
+        self.berth("run", "sweep.yaml", code=1)
+        self.berth("run", "--cpu", "0.5", "--mem", "100M", "--", "sh", "-c", "exit 3", code=3)
         runs = self.house.json("runs")["runs"]
         self.assertEqual([run["id"] for run in runs], ["sweep-1", "sh-1"])  # oldest first
         for run in runs:
@@ -157,7 +158,7 @@ class RunOfAFile(Case):
 class Logs(Case):
     def test_of_a_task_whole_of_a_run_labelled(self):
         self.write("sweep.yaml", SWEEP)
-        self.berth("run", "sweep.yaml")
+        self.berth("run", "sweep.yaml", code=1)
         self.assertEqual(self.berth("logs", "sweep-1/2").out, b"::berth score=2.5 loss=1\n")
         self.assertEqual(self.berth("logs", "sweep-1/2").err, b"at 2\n")
         lines = self.berth("logs", "sweep-1").err.decode().splitlines()
@@ -221,7 +222,7 @@ class Failures(Case):
     def test_continue_and_stop(self):
         text = "run: test {i} != 2\nparams: {i: [1, 2, 3, 4, 5, 6]}\nparallel: 1\non_failure: "
         self.write("go.yaml", text + "continue\n")
-        self.berth("run", "go.yaml")
+        self.berth("run", "go.yaml", code=1)
         self.assertEqual(self.house.counts("go-1")["done"], 5)
         self.write("halt.yaml", text + "stop\n")
         self.berth("run", "halt.yaml", code=1)
@@ -237,7 +238,7 @@ class Failures(Case):
     def test_a_program_that_cannot_start_does_not_use_up_retries(self):
         self.write("x.yaml", "run: ['{program}']\nretries: 3\nparams: {program: [./gone, ./data, 'true']}\n")
         self.write("data", "no program\n")
-        self.berth("run", "x.yaml")
+        self.berth("run", "x.yaml", code=1)
         tasks = self.house.tasks("x-1")
         self.assertEqual([(t["state"], t["attempts"]) for t in tasks],
                          [("failed", 1), ("failed", 1), ("done", 1)])
@@ -277,7 +278,7 @@ class Stopping(Case):
         process = self.running()
         self.berth("stop", "slow-1")
         self.assertEqual(self.house.json("show", "slow-1")["run"]["state"], "stopped")
-        self.assertEqual(process.wait(20), 130)
+        self.assertEqual(process.wait(20), 3)
         self.assertIn(b"stopped", self.berth("stop", "slow-1").err)
         self.finish()
 
@@ -305,7 +306,7 @@ class Stopping(Case):
         self.assertIsNone(process.poll())
         self.assertEqual(self.house.json("runs")["runs"][0]["state"], "running")
         process.send_signal(signal.SIGTERM)
-        self.assertEqual(process.wait(20), 130)
+        self.assertEqual(process.wait(20), 3)
         self.finish()
 
     def test_only_one_runner(self):

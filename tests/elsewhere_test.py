@@ -143,7 +143,7 @@ class Fetched(Elsewhere):
         _, rest = process.communicate(timeout=20)
         self.assertLess(time.monotonic() - begun, 5)
         err = (b"".join(err) + rest).decode()
-        self.assertEqual(process.returncode, 130, err)
+        self.assertEqual(process.returncode, 3, err)
         self.assertRegex(err, r"fetching http://127\.0\.0\.1:\d+/big \([0-9.]+ ?[kKM]\S* of 3 ?M\S*\)")
 
     def test_instances_have_their_own(self):

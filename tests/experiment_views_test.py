@@ -25,7 +25,7 @@ class Views(Case):
     def sweep(self, name="sweep", values="[1, 2, 3, 4]", metric="score", direction="max", scale=""):
         self.write(f"{name}.yaml", SWEEP.format(name=name, values=values, metric=metric,
                                                 direction=direction, scale=scale))
-        self.berth("run", f"{name}.yaml")
+        self.berth("run", f"{name}.yaml", code=int("3" in values))
 
     def shown(self, *arguments):
         """The labels of the rows of the table."""

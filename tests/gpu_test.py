@@ -414,7 +414,7 @@ class Shares(Case):
         until(lambda: self.house.tasks("s-1")[0]["state"] == "failed", "it is ended")
         self.assertTrue(alive(int(two)))
         self.go(2)
-        self.assertEqual(run.wait(20), 0)
+        self.assertEqual(run.wait(20), 1)
         task, neighbour = self.house.tasks("s-1")
         self.assertEqual(task["cause"], "over its share of GPU memory")
         self.assertEqual(neighbour["state"], "done")

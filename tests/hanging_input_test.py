@@ -55,7 +55,7 @@ class HangingInput(Case):
         process.send_signal(signal.SIGTERM)
         _, rest = process.communicate(timeout=20)
         err = (b"".join(err) + rest).decode()
-        self.assertEqual(process.returncode, 130, err)
+        self.assertEqual(process.returncode, 3, err)
         self.assertRegex(err, f"waits: reading {re.escape(str(self.dir))}/in.txt for [0-9.]+s\n")
         self.assertRegex(err, f"reading {re.escape(str(self.dir))}/in.txt is broken off after [0-9.]+s\n")
         self.assertIn("go on with: berth resume f-1\n", err)

@@ -42,7 +42,7 @@ class Nested(FlowCase):
     def test_it_has_no_more_than_its_task(self):
         self.write("inner.yaml", INNER.replace("BODY", "true").replace("{foreach", "{resources: {cpu: 2}, foreach"))
         run = f"{self.house.berth} run {self.dir}/inner.yaml"
-        refused = self.berth("run", "--cpu", "1", "--", *run.split(), code=1)
+        refused = self.berth("run", "--cpu", "1", "--", *run.split(), code=3)
         self.assertIn(b"the task that this runs in", refused.err)
         Case.assert_tidy(self)
 

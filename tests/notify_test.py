@@ -66,7 +66,7 @@ goal: {{metric: acc}}
 parallel: 1
 notify: [{{webhook: '{hook.url}', secret_file: secret, on: [end, failure, first_result]}}]
 """)
-        self.assertEqual(self.house.run("run", "sweep.yaml").code, 0)
+        self.assertEqual(self.house.run("run", "sweep.yaml").code, 1)
         until(lambda: self.log("a-1").count("is told: well") == 3, "all have been told", 30)
         told = {}
         for headers, body in hook.got:
@@ -80,7 +80,7 @@ notify: [{{webhook: '{hook.url}', secret_file: secret, on: [end, failure, first_
         self.assertEqual(told["failure"][0]["task"], "a-1/2")
         self.assertIn("a-1/2 failed: exit 1", told["failure"][0]["text"])
         self.assertIn("a-1/1 is the first that is done: acc 1", told["first_result"][0]["text"])
-        self.assertEqual((told["end"][0]["state"], told["end"][0]["counts"]["done"]), ("done", 2))
+        self.assertEqual((told["end"][0]["state"], told["end"][0]["counts"]["done"]), ("failed", 2))
         self.assertIn("best a-1/3", told["end"][0]["text"])
 
     def test_a_server_that_never_answers_holds_up_nothing(self):

@@ -164,7 +164,7 @@ class OpenApi(Case):
         said("/v1/session", "post")
         said("/v1/invite", "post", query="?role=read")
         said("/v1/runs/{run}/retry", "post", run="search-1")  # whose runner goes on with it
-        self.berth("wait", "search-1")
+        self.berth("wait", "search-1", code=1)
         self.write("slow.yaml", "name: slow\nrun: sleep 60\nparams: {x: [1]}\n")
         slow = self.berth("run", "--detach", "slow.yaml").out.decode().strip()
         said("/v1/runs/{run}/stop", "post", run=slow)

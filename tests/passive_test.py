@@ -39,7 +39,7 @@ class Passive(Case):
                                    stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         self.house.started.append(process)
         out, err = process.communicate("0.5\nwhat?\n\n accuracy=0.75 loss=2 \nfailed out of patience\n", timeout=30)
-        self.assertEqual(process.returncode, 0, err)
+        self.assertEqual(process.returncode, 1, err)
         self.assertIn("p-1/1: ./train.py --lr 0.1 'two words'\n", err)
         self.assertIn("type its accuracy, or: berth tell p-1/2 VALUE", err)
         self.assertIn("found 'what?'", err)

@@ -275,7 +275,7 @@ class PostgresTest(Shared):
         shown = subprocess.run([*elsewhere, "--json", "show", "sweep-1"], env=environment, capture_output=True, timeout=60)
         self.assertEqual(json.loads(shown.stdout)["run"]["state"], "running")
         self.berth("stop", "sweep-1")
-        self.assertEqual(runner.wait(60), 130)
+        self.assertEqual(runner.wait(60), 3)
 
     @unittest.skipUnless(subprocess.run(["unshare", "--uts", "true"], capture_output=True).returncode == 0,
                          "a name of its own is not for us to give")

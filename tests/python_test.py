@@ -74,7 +74,7 @@ class Python(Case):
         study.fail(trials[0], "broken")
         last = study.ask()
         study.tell(last, float("nan"))
-        self.assertEqual(study.wait(), "done")
+        self.assertEqual(study.wait(), "failed")
         self.assertEqual([t.state for t in study.trials()], ["failed", "done", "done", "failed"])
         self.assertEqual(study.best().metrics, {"f": -1.5})
 

@@ -53,7 +53,7 @@ run: "for e in 1 2 3; do echo ::berth acc=0.$e{x}; done; [ {x} != 7 ] || { echo 
 params: {x: {min: 1, max: 15, type: int}, net: [a]}
 goal: {metric: acc}
 """)
-        self.assertEqual(self.house.run("run", "sweep.yaml").code, 0)
+        self.assertEqual(self.house.run("run", "sweep.yaml").code, 1)
         page = self.page("hill-1")
         for wanted in ("best hill-1/9", "14 done, 1 failed", "hill-1/7: exit 3", "&lt;script&gt;alert(1)&lt;/script&gt;",
                        "best so far", "What decides the goal", "When it ran", "Resources", "<circle"):

@@ -62,7 +62,7 @@ class Ssh(Case):
         host, = self.lab(1, noise="echo Welcome, traveller;", env="{GREETING: hello}",
                          prescript="'export FROM_PRESCRIPT=yes'")
         done = self.berth("run", "--cluster", "lab", "--", "sh", "-c",
-                          'echo "$HOME $GREETING $FROM_PRESCRIPT $BERTH_TASK"; exit 3', code=1)
+                          'echo "$HOME $GREETING $FROM_PRESCRIPT $BERTH_TASK"; exit 3', code=3)
         self.assertEqual(done.out.decode().split()[:3], [str(host.home), "hello", "yes"])
         self.assertEqual(self.house.tasks("sh-1")[0]["exit_code"], 3)
         self.assertEqual(self.house.tasks("sh-1")[0]["host"], f"127.0.0.1:{host.port}")
@@ -780,7 +780,7 @@ echo "end $1 $(date +%s%N) $BERTH_TOKEN" >> {self.dir}/witness
 
     def test_a_postscript_runs_behind_a_task_that_took_too_long(self):
         self.lab(1, postscript=f"'echo 1 >> {self.dir}/after'")
-        self.berth("run", "--cluster", "lab", "--timeout", "1s", "--", "sleep", "30", code=1)
+        self.berth("run", "--cluster", "lab", "--timeout", "1s", "--", "sleep", "30", code=124)
         self.assertEqual(numbers(self.dir / "after"), [1])
 
     def test_without_bash_behind_a_prescript_a_task_fails_for_good(self):

@@ -164,7 +164,7 @@ class Study(Case):
         self.assertEqual(seen, list(range(1, 13)))
         study.optimize(lambda trial: {"f": trial.params.x ** 2, "more": 1}, n_trials=8, n_jobs=4)
         self.assertEqual(study.record()["counts"]["done"], 20)
-        self.assertEqual(study.record()["state"], "waiting", "for whoever asks next")
+        self.assertEqual(study.record()["state"], "running", "a program may ask for more")
         self.assertLess(study.best_value, 0.1)
         self.assertEqual(study.best_trial.params, study.best_params)
         study.optimize(lambda trial: 1, timeout=0)

@@ -175,7 +175,7 @@ class TimeLimit(Case):
         self.assert_tidy()
 
     def test_counts_as_failure_and_is_tried_again(self):
-        self.berth("run", "--timeout", "150ms", "--retries", "1", "--", "sleep", "60", code=1)
+        self.berth("run", "--timeout", "150ms", "--retries", "1", "--", "sleep", "60", code=124)
         self.assertEqual(self.house.tasks("sleep-1")[0]["attempts"], 2)
 
 
@@ -223,7 +223,7 @@ class Resources(Case):
         if not self.limits_held("memory"):
             self.skipTest("this machine's memory limits are advisory")
         self.script("eat", "#!/usr/bin/python3\nx = bytearray(400_000_000)\nprint('ate it')\n")
-        self.berth("run", "--mem", "100M", "--", "./eat", code=1)
+        self.berth("run", "--mem", "100M", "--", "./eat", code=137)
         task = self.house.tasks("eat-1")[0]
         self.assertEqual(task["cause"], "out of memory")
         self.assertEqual(self.berth("logs", "eat-1").out, b"")
@@ -300,7 +300,7 @@ class Descendants(Case):
         within = [self.house.berth, "run", "--name", "inner", "--cpu"]
         self.berth("run", "--cpu", "0.5", "--name", "nest", "--", "timeout", "20", *within, "0.5", "--", "echo", "deep")
         self.assertIn(b"deep", self.berth("logs", "nest-1").out)
-        self.berth("run", "--cpu", "1", "--name", "less", "--", *within, "2", "--", "true", code=1)
+        self.berth("run", "--cpu", "1", "--name", "less", "--", *within, "2", "--", "true", code=3)
         self.assertIn(b"the task that this runs in", self.berth("logs", "less-1").err)
 
     def test_output_held_open_by_one_does_not_delay_the_end(self):

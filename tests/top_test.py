@@ -313,7 +313,7 @@ class QueueTest(TopCase):
         self.assertRegex(why, r"starts <59m\d\ds: by the time limit of slow-1, 1h00m")
         self.assertIn("starts <", self.house.json("why", "wait-1/1")["why"])
         top = self.top(24, 140)
-        top.until(lambda screen: re.search(r"wait-1 +waits .* starts <59m", str(screen)), "the start in top")
+        top.until(lambda screen: re.search(r"wait-1 +queued .* starts <59m", str(screen)), "the start in top")
         self.assertLess(str(top.screen).index("wait-1 "), str(top.screen).index("behind-1 "))
         top.type("q")
         self.assertEqual(top.wait(), 0)

@@ -189,8 +189,9 @@ def command_page(command, everything, date):
         out += [".SH ENVIRONMENT", *from_markdown((DOCS / "files.md").read_text(encoding="utf-8"), ["Environment"])]
     if footer := footer_lines(command["footer"]):
         out += [".SH NOTES"] + footer[1:]
-    out += [".SH EXIT STATUS", *lines_of("0: done. 1: the work failed. 2: wrong usage or input. 3: not possible now. 130: "
-                                         "interrupted.")]
+    out += [".SH EXIT STATUS", *lines_of("0: done. 1: the work failed. 2: wrong usage or input. 3: not possible now, or "
+                                         "stopped from elsewhere. 130: interrupted. \"berth run -- COMMAND\" returns the "
+                                         "exit code of a command that failed.")]
     out += [".SH SEE ALSO", *see_also(name, everything)]
     return out
 

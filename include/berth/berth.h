@@ -204,7 +204,7 @@ typedef struct berth_runs berth_runs;
 
 typedef struct berth_run {
   char kind[16];  /* "command", "experiment", "flow", … */
-  char state[16]; /* "waiting", "running", "done", "failed", "stopped", "interrupted" */
+  char state[16]; /* "queued", "running", "done", "failed", "stopped", "interrupted" */
   int64_t waiting, running, done, cached, skipped, failed, stopped; /* how many tasks are so */
   int64_t created_ms, ended_ms; /* since 1970 UTC; 0: it has not ended */
   char error[200];              /* why it failed, cut */

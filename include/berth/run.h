@@ -60,7 +60,7 @@ struct TaskCounts {
 struct Run {
   std::string name;  ///< "digits-3"
   std::string kind;  ///< "command", "experiment", "flow", "server" or "study".
-  /// "waiting", "running", "done", "failed", "stopped", or "interrupted": its runner died, and
+  /// "queued", "running", "done", "failed", "stopped", or "interrupted": its runner died, and
   /// resume() goes on with it.
   std::string state;
   std::string error;  ///< Why it failed or cannot go on; "" otherwise.
@@ -68,12 +68,12 @@ struct Run {
   std::chrono::milliseconds created{};
   std::optional<std::chrono::milliseconds> ended{};
 
-  bool goes_on() const { return state == "waiting" || state == "running"; }
+  bool goes_on() const { return state == "queued" || state == "running"; }
 };
 
 struct Task {
   std::string label;  ///< "17" of an experiment, "map/A" of a flow.
-  std::string state;  ///< As Run::state, or "cached" or "skipped".
+  std::string state;  ///< "waiting", "running", "done", "cached", "skipped", "failed" or "stopped".
   std::int64_t attempts = 0;
   std::optional<int> exit_code{};  ///< Of the last attempt that exited by itself.
   std::vector<std::pair<std::string, std::string>> params{};

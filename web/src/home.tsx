@@ -1,7 +1,7 @@
 // What runs now, what is done, and what failed.
 import { get, type Run } from "./api";
 import { useLive } from "./live";
-import { Badge, counts_text, Progress, Section, Trouble, useNow } from "./parts";
+import { Badge, counts_text, is_under_way, Progress, Section, Trouble, useNow } from "./parts";
 import { link } from "./route";
 import { ago, duration } from "./words";
 
@@ -53,9 +53,9 @@ export function Home() {
   const now = useNow();
   if (value === null) return <Trouble error={error} />;
   const newest = [...value.runs].reverse();
-  const active = newest.filter((run) => run.state === "running" || run.state === "waiting");
-  const trouble = newest.filter((run) => run.state === "failed" || run.state === "interrupted" || run.state === "stopped" || (run.state === "done" && run.counts.failed > 0));
-  const done = newest.filter((run) => run.state === "done" && run.counts.failed === 0);
+  const active = newest.filter(is_under_way);
+  const done = newest.filter((run) => run.state === "done");
+  const trouble = newest.filter((run) => !is_under_way(run) && run.state !== "done");
   const earlier = (runs: Run[]) => <Rows runs={runs.slice(0, kMostEarlier)} now={now} />;
   return (
     <>
@@ -71,7 +71,7 @@ export function Home() {
           <Rows runs={active} now={now} />
         </Section>
       )}
-      {trouble.length > 0 && <Section title="Failed in part or wholly, interrupted or stopped">{earlier(trouble)}</Section>}
+      {trouble.length > 0 && <Section title="Failed, interrupted or stopped">{earlier(trouble)}</Section>}
       {done.length > 0 && <Section title="Done">{earlier(done)}</Section>}
     </>
   );

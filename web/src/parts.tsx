@@ -1,9 +1,9 @@
 // What several pages have.
 import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
-import type { Counts, State } from "./api";
+import type { Counts, Run, RunState, TaskState } from "./api";
 
-export function Badge({ state }: { state: State }) {
+export function Badge({ state }: { state: RunState | TaskState }) {
   return <span class={`badge ${state}`}>{state}</span>;
 }
 
@@ -28,6 +28,9 @@ export const counts_text = (counts: Counts): string =>
     .filter((part) => counts[part] > 0)
     .map((part) => `${counts[part].toLocaleString("en")} ${part}`)
     .join(", ") || "nothing yet";
+
+/// The run will change by itself: it is queued or running.
+export const is_under_way = (run: Run): boolean => run.state === "queued" || run.state === "running";
 
 export function Trouble({ error }: { error: string | null }) {
   return error === null ? null : (

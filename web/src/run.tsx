@@ -3,7 +3,7 @@ import { useMemo, useRef, useState } from "preact/hooks";
 import { address, get, type Goal, post, type Posts, type Summary } from "./api";
 import { Flow } from "./flow";
 import { useLive } from "./live";
-import { Badge, counts_text, Progress, Section, Trouble, useNow } from "./parts";
+import { Badge, counts_text, is_under_way, Progress, Section, Trouble, useNow } from "./parts";
 import { link } from "./route";
 import { scores_of, Search } from "./search";
 import { useControls } from "./session";
@@ -23,11 +23,11 @@ interface Action {
 function actions_of(summary: Summary): Action[] {
   const { run } = summary;
   const list: Action[] = [];
-  if (run.state === "running" || run.state === "waiting")
+  if (is_under_way(run))
     list.push({ name: "Stop", path: "/v1/runs/{run}/stop", question: `Stop ${run.id}? It can be resumed.` });
   if (run.state === "stopped" || run.state === "interrupted")
     list.push({ name: "Resume", path: "/v1/runs/{run}/resume", question: `Go on with ${run.id}?` });
-  if (run.counts.failed > 0 && run.state !== "running")
+  if (run.counts.failed > 0 && !is_under_way(run))
     list.push({ name: "Retry what failed", path: "/v1/runs/{run}/retry", question: `Try the ${run.counts.failed} failed tasks of ${run.id} again?` });
   return list;
 }
@@ -248,7 +248,7 @@ export function RunPage({ run, task }: { run: string; task: string | undefined }
       </>
     );
   const { run: record, goals } = shown;
-  const active = record.state === "running" || record.state === "waiting";
+  const active = is_under_way(record);
   return (
     <>
       <h1>

@@ -77,10 +77,6 @@ void stop_all(os::Env& env, run::Context& context, const std::vector<store::RunR
   }
 }
 
-bool is_over(const std::string& state) {
-  return state != "running" && state != "waiting";
-}
-
 }  // namespace
 
 Result<std::vector<RunOptions>> options_of_rows(os::Env& env, const RunOptions& options) {
@@ -156,7 +152,7 @@ Result<int> drive_batch(os::Env& env, run::Context& context,
       auto record = context.store->find_run(runs[i].name);
       if (!record) return false;  // a store that is busy: the next look
       std::string state = state_now(env, *record);
-      if (!is_over(state)) return false;
+      if (is_under_way(state)) return false;
       print_error(fmt::format("{} ({} {}): {}, {}\n", record->name, kRowLabel, row_of(*record),
                               state, counts_text(record->counts)));
       ended[i] = {*std::move(record), std::move(state)};
@@ -164,23 +160,24 @@ Result<int> drive_batch(os::Env& env, run::Context& context,
     });
     if (!open.empty()) BERTH_TRY(env.wait({}, env.now() + kLookEvery));
   }
-  bool failed = false;
+  bool failed = false, stopped = false;
   Table table({"row", "run", "state", "tasks"});
   for (std::size_t i = 0; i < runs.size(); ++i) {
     if (ended[i].state.empty()) {  // not begun
       BERTH_ASSIGN(auto record, context.store->find_run(runs[i].name));
-      ended[i] = {std::move(record), "waiting"};
+      ended[i] = {std::move(record), std::string(store::name(store::RunState::queued))};
     }
     const auto& [record, state] = std::tie(ended[i].record, ended[i].state);
-    failed = failed || state != "done";
+    failed = failed || state == "failed";
+    stopped = stopped || (state != "failed" && state != "done");
     table.add({row_of(record), record.name, state, counts_text(record.counts)});
-    if (is_over(state) && state != "done" && state != "failed")
+    if (!is_under_way(state) && state != "done" && state != "failed")
       print_error(fmt::format("go on with: berth resume {}\n", record.name));
     if (state == "failed") print_error(fmt::format("see: berth show {}\n", record.name));
   }
   print(json ? runs_json(ended) : table.text());
   if (stopping) return exit_code(ErrorKind::interrupted);
-  return failed ? 1 : 0;
+  return failed ? 1 : stopped ? exit_code(ErrorKind::busy) : 0;
 }
 
 }  // namespace berth::cli

@@ -29,7 +29,7 @@ Result<std::vector<remote::Ec2Found>> clean_ec2(os::Env& env, const remote::Clus
   BERTH_ASSIGN(auto found, remote::ec2_instances(env, settings, home));
   std::erase_if(found, [&](const remote::Ec2Found& instance) {
     const auto run = context.store->find_run(instance.run);
-    return run && state_now(env, *run) == "running";
+    return run && is_under_way(state_now(env, *run));
   });
   BERTH_TRY(remote::end_ec2_instances(env, settings, found));
   return found;

@@ -62,8 +62,7 @@ Status start_detached(os::Env& env, run::Context& context, const store::RunRecor
     BERTH_ASSIGN(const auto now, context.store->find_run(record.name));
     const bool taken_over = now.epoch > record.epoch;
     // Before the store says that it runs, a berth wait would take how it ended the last time.
-    if (taken_over && (now.state == store::RunState::running || now.ended != record.ended))
-      return {};
+    if (taken_over && (store::is_open(now.state) || now.ended != record.ended)) return {};
     if (::waitpid(pid, nullptr, WNOHANG) == pid || (!taken_over && env.now() >= until))
       return fail(ErrorKind::io, "the runner of {} did not start: {}", record.name,
                   log_since(env, log, size_before));

@@ -1,4 +1,4 @@
-// What berth why and berth show RUN/TASK say of one task.
+// What berth why says of a run, and of one task, as does berth show RUN/TASK.
 #pragma once
 
 #include <string>
@@ -9,8 +9,8 @@
 namespace berth::cli {
 
 /// Prints why the task `of`, such as "digits-3/17", waits, ran again, failed or was stopped, each
-/// of its attempts, and where it failed the command and its last lines. usage: `of` is a whole run;
-/// not_found: there is no such task.
+/// of its attempts, and where it failed the command and its last lines. For a whole run, such as
+/// "digits-3", prints what explain_run.h says. not_found: there is no such run or task.
 Result<int> explain(os::Env& env, const std::string& of, bool json);
 
 }  // namespace berth::cli

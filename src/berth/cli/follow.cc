@@ -18,6 +18,7 @@
 #include "berth/cli/table.h"
 #include "berth/cli/trials_view.h"
 #include "berth/run/clusters.h"
+#include "berth/run/run_end.h"
 #include "berth/run/runner.h"
 #include "berth/run/stale_outputs.h"
 
@@ -83,9 +84,7 @@ Result<int> conclude(os::Env& env, run::Context& context, const store::RunRecord
       BERTH_TRY(record.kind == "flow" ? print_flow(record, tasks) : print_trials(record, tasks));
       BERTH_TRY(print_failures(context, record, tasks));
       BERTH_TRY(print_stale(context, record, tasks));
-      print(fmt::format("{}  {}: {}{}\n", record.name, store::name(record.state),
-                        counts_text(record.counts),
-                        record.error.empty() ? "" : "; " + record.error));
+      print(state_line(record, store::name(record.state)));
       BERTH_ASSIGN(const auto program, program_of(record));
       print(best_text(record, tasks, program));
     }
@@ -94,11 +93,8 @@ Result<int> conclude(os::Env& env, run::Context& context, const store::RunRecord
     print_error(fmt::format("berth: {} failed: {}; berth why {}/1\n", record.name, cause_text(task),
                             record.name));
   }
-  if (stopped) {
-    print_error(fmt::format("stopped; go on with: berth resume {}\n", record.name));
-    return exit_code(ErrorKind::interrupted);
-  }
-  return record.state == store::RunState::done ? 0 : 1;
+  if (stopped) print_error(fmt::format("stopped; go on with: berth resume {}\n", record.name));
+  return run::exit_code_of(*context.store, record);
 }
 
 /// Asks the person at the terminal; false where nobody is at one.

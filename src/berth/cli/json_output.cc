@@ -277,6 +277,24 @@ std::string check_json(const std::string& file, const std::string& kind) {
   return dump(Json{{"version", 1}, {"file", file}, {"kind", kind}}) + "\n";
 }
 
+std::string why_run_json(const RunExplanation& run) {
+  Json waiting = Json::array(), failed = Json::array();
+  for (const auto& group : run.waiting)
+    waiting.push_back({{"reason", group.reason}, {"count", group.count}, {"tasks", group.tasks}});
+  for (const auto& group : run.failed)
+    failed.push_back({{"cause", group.reason},
+                      {"detail", group.detail},
+                      {"count", group.count},
+                      {"tasks", group.tasks}});
+  return dump(Json{{"version", 1},
+                   {"run", run_object({run.record, run.state})},
+                   {"why", run.why},
+                   {"waiting", std::move(waiting)},
+                   {"failed", std::move(failed)},
+                   {"exit_code", run.exit_code ? Json(*run.exit_code) : Json(nullptr)}}) +
+         "\n";
+}
+
 std::string why_json(const store::RunRecord& run, const store::TaskRecord& task,
                      const std::vector<store::AttemptRecord>& attempts, const std::string& why,
                      const std::vector<std::string>& because, const run::TaskReport& report) {

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "berth/cli/explain_run.h"
 #include "berth/cli/failures.h"
 #include "berth/exec/labels.h"
 #include "berth/experiment/program.h"
@@ -50,6 +51,10 @@ std::string task_json(const store::RunRecord& run, const store::TaskRecord& task
 std::string why_json(const store::RunRecord& run, const store::TaskRecord& task,
                      const std::vector<store::AttemptRecord>& attempts, const std::string& why,
                      const std::vector<std::string>& because, const run::TaskReport& report);
+
+/// A whole run: {"version":1,"run":{…},"why":text,"waiting":[{"reason","count","tasks":[ids]}],
+/// "failed":[{"cause","detail","count","tasks":[ids]}],"exit_code"}.
+std::string why_run_json(const RunExplanation& run);
 
 /// What berth check says of a file with which nothing is wrong: {"version":1,"file","kind"}.
 std::string check_json(const std::string& file, const std::string& kind);

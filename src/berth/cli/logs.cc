@@ -124,7 +124,7 @@ class Printer {
 /// Whether more may still be printed.
 Result<bool> goes_on(os::Env& env, run::Context& context, const TaskPath& path) {
   BERTH_ASSIGN(const auto record, context.store->find_run(path.run));
-  if (state_now(env, record) != "running") return false;
+  if (!is_under_way(state_now(env, record))) return false;
   if (path.task.empty()) return true;
   BERTH_ASSIGN(const auto task, find_task(context, record, path.task));
   return !store::final(task.state);
@@ -185,7 +185,7 @@ Result<int> logs(os::Env& env, const LogsOptions& options) {
   TaskPath path = parse_task_path(options.path);
   BERTH_ASSIGN(const auto record, context.store->find_run(path.run));
   if (record.kind == "command" && path.task.empty()) path.task = "1";
-  Tasks tasks(context, record, state_now(env, record) == "running");
+  Tasks tasks(context, record, is_under_way(state_now(env, record)));
   TaskNumber only;
   bool is_repeated = false;
   if (!path.task.empty()) {

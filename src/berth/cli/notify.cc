@@ -61,9 +61,9 @@ Result<News> news_of(run::Context& context, const store::RunRecord& record, Even
     case Event::end: {
       BERTH_ASSIGN(const auto tasks, context.store->tasks(record.id));
       const std::string best = best_text(record, tasks, program);
-      news.text = fmt::format("{} is {}: {}{}{}", record.name, state_now(*context.env, record),
-                              counts, record.error.empty() ? "" : "; " + record.error,
-                              best.empty() ? "" : "; " + std::string(trim(best)));
+      news.text =
+          fmt::format("{} is {}: {}{}", record.name, state_now(*context.env, record),
+                      counts_and_error(record), best.empty() ? "" : "; " + std::string(trim(best)));
       break;
     }
     case Event::failure:

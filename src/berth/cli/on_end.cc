@@ -24,9 +24,7 @@ std::string done_file(const std::string& run_directory) {
 }
 
 Status run_once(os::Env& env, run::Context& context, const store::RunRecord& record) {
-  if (record.kind != "flow" || record.state == store::RunState::running ||
-      record.state == store::RunState::waiting)
-    return {};
+  if (record.kind != "flow" || store::is_open(record.state)) return {};
   BERTH_ASSIGN(const auto flow, flow_of(record));
   if (flow.on_end.text.empty() && flow.on_end.words.empty()) return {};
   const std::string directory = run::run_directory(context, record.name);
@@ -95,9 +93,7 @@ void after_end(os::Env& env, run::Context& context, const store::RunRecord& reco
   const auto status = run_once(env, context, record);
   if (!status)
     print_error(fmt::format("{}: on_end failed: {}\n", record.name, status.error().message));
-  const bool ended =
-      record.state != store::RunState::running && record.state != store::RunState::waiting;
-  if (ended) start_telling(env, context, record, exec::Notify::Event::end);
+  if (!store::is_open(record.state)) start_telling(env, context, record, exec::Notify::Event::end);
 }
 
 }  // namespace berth::cli

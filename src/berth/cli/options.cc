@@ -84,6 +84,11 @@ Option Options::flag(const std::string& names, bool& to, const std::string& help
   return Option(command_->add_flag(names, to, help));
 }
 
+Option Options::flag_with_value(const std::string& name, const std::string& value, std::string& to,
+                                const std::string& help) {
+  return Option(command_->add_flag(name, to, help)->option_text("[=" + value + "]"));
+}
+
 Option Options::value(const std::string& names, std::string& to, const std::string& help) {
   return Option(command_->add_option(names, to, help));
 }

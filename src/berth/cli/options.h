@@ -50,6 +50,9 @@ class Options {
  public:
   explicit Options(CLI::App& command) : command_(&command) {}
   Option flag(const std::string& names, bool& to, const std::string& help);
+  /// A flag that may have a value: --name or --name=VALUE. `to` receives "true" for the first.
+  Option flag_with_value(const std::string& name, const std::string& value, std::string& to,
+                         const std::string& help);
   Option value(const std::string& names, std::string& to, const std::string& help);
   Option value(const std::string& names, std::optional<std::string>& to, const std::string& help);
   Option value(const std::string& names, int& to, const std::string& help);

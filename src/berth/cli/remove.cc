@@ -8,6 +8,7 @@
 #include "berth/cli/run_view.h"
 #include "berth/cli/shared_options.h"
 #include "berth/run/runner.h"
+#include "berth/run/study.h"
 
 namespace berth::cli {
 namespace {
@@ -22,8 +23,7 @@ std::vector<std::string> outdated(os::Env& env, const std::vector<store::RunReco
                                   Duration age, std::size_t keep) {
   std::vector<std::string> names;  // oldest first, as the records stand
   for (const auto& record : records) {
-    const std::string state = state_now(env, record);
-    if (state == "running" || state == "waiting") continue;
+    if (is_under_way(state_now(env, record))) continue;
     if (env.wall() - record.ended.value_or(record.created) >= age) names.push_back(record.name);
   }
   names.resize(names.size() - std::min(names.size(), keep));
@@ -46,7 +46,9 @@ Result<int> rm(os::Env& env, const RmOptions& options) {
   // All of them are known and none runs, or nothing is removed.
   for (const auto& name : options.runs) {
     BERTH_ASSIGN(const auto record, context.store->find_run(name));
-    if (state_now(env, record) == "running")
+    // A study has no runner: it is in use while a program evaluates one of its trials.
+    const bool in_use = record.kind != run::kStudy || record.counts.running > 0;
+    if (in_use && is_under_way(state_now(env, record)))
       return fail(ErrorKind::busy, "{} is running; stop it first: berth stop {}", name, name);
   }
   BERTH_TRY(remove_all(context, options.runs));

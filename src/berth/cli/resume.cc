@@ -9,6 +9,7 @@
 #include "berth/cli/screen.h"
 #include "berth/cli/shared_options.h"
 #include "berth/run/clusters.h"
+#include "berth/run/run_end.h"
 #include "berth/run/runner.h"
 #include "berth/run/study.h"
 
@@ -135,7 +136,8 @@ Result<int> resume(os::Env& env, const ResumeOptions& options) {
       after_end(env, context, record);  // unless whoever drove it to its end has done that
       print_error(fmt::format("{} is finished already: {}, {}\n", record.name,
                               store::name(record.state), counts_text(counts)));
-      return 0;
+      if (options.detach) return 0;
+      return run::exit_code_of(*context.store, record);
     }
   }
   BERTH_TRY(note_edited(env, record));
@@ -162,7 +164,7 @@ Result<int> retry(os::Env& env, const RetryOptions& options) {
                         .detach = options.detach,
                         .send_large = options.send_large,
                         .run = options.run});
-  if (reopened.empty()) return 0;
+  if (reopened.empty()) return run::exit_code_of(*context.store, record);
   if (options.send_large) BERTH_TRY(run::confirm_sending(context, record));
   return drive_to_end(env, context, record, options.json, reopened);
 }
@@ -179,7 +181,7 @@ Result<int> stop(os::Env& env, const StopOptions& options) {
   const std::string state = state_now(env, record);
   if (state == "interrupted" || (state == "failed" && !record.alloc.empty()))
     return stop_agents(env, context, record);
-  if (state != "running") return stop_elsewhere(env, context, record);
+  if (!is_under_way(state)) return stop_elsewhere(env, context, record);
   const os::ProcessIdentity runner{static_cast<pid_t>(record.runner_pid), record.runner_started_at};
   if (const auto sent = env.signal_process(runner, SIGTERM);
       !sent && sent.error().kind != ErrorKind::not_found)
@@ -188,7 +190,7 @@ Result<int> stop(os::Env& env, const StopOptions& options) {
     const Mono soon = env.now() + std::chrono::milliseconds(20);
     BERTH_TRY(env.wait({}, soon));
     BERTH_ASSIGN(const auto now, context.store->find_run(options.run));
-    if (now.state != store::RunState::running) break;
+    if (!store::is_open(now.state)) break;
   }
   print_error(fmt::format("{} stopped; go on with: berth resume {}\n", record.name, record.name));
   BERTH_ASSIGN(const bool may_run, warn_of_what_may_run(context, record));

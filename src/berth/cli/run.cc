@@ -62,6 +62,7 @@ Result<run::FlowProgram> flow_program(os::Env& env, const RunOptions& options, s
   program.priority = given.priority;
   if (!options.timeout.empty()) program.timeout = given.timeout;
   if (options.retries > 0) program.retries = options.retries;
+  if (!options.allow_failures.empty()) program.allow_failures = given.allow_failures;
   if (!options.gpu_mem_over.empty()) program.gpu_mem_over = given.gpu_mem_over;
   program.image = options.image;
   program.overwrite = options.flow.overwrite;

@@ -43,6 +43,8 @@ void add_limits(RunOptions& run, Options& options) {
   options.value("--gpu-mem-over", run.gpu_mem_over,
                 "what comes of a task that has more of a GPU than --gpu-mem: warn (default), kill");
   options.value("--retries", run.retries, "further attempts of a task that fails").between(0, 1000);
+  options.flag_with_value("--allow-failures", "N", run.allow_failures,
+                          "the run is done also if tasks fail; =N: if at most N fail");
   options.value("--retain", run.retain,
                 "keep an alloc for so long when the run fails, for berth retry, such as 10m");
   options.value("--priority", run.priority, "greater goes first").between(-1000, 1000);
@@ -219,6 +221,8 @@ Status RunOptions::apply(experiment::Program& program) const {
   BERTH_TRY(
       set_given("--gpu-mem-over", gpu_mem_over, program.gpu_mem_over, exec::gpu_mem_over_named));
   BERTH_TRY(set_given("--retain", retain, program.retain, parse_duration));
+  BERTH_TRY(set_given("--allow-failures", allow_failures, program.allow_failures,
+                      exec::allow_failures_of));
   if (!enforce.empty()) program.enforce = enforce == "required";
   if (retries > 0) program.retries = retries;
   if (priority != 0) program.priority = priority;

@@ -44,6 +44,7 @@ struct RunOptions {
   GpuOptions gpus;
   std::string enforce;  // "required" or "advisory"
   std::string timeout, gpu_mem_over, retain;
+  std::string allow_failures;  // "true" or a number
   int retries = 0, priority = 0, parallel = 0;
   std::vector<std::string> clusters;    // the main one first
   std::string cache;                    // "off", "read", "write" or "on"

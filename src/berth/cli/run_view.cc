@@ -46,4 +46,15 @@ std::string counts_text(const store::Counts& counts) {
   return text.empty() ? "nothing" : text;
 }
 
+std::string counts_and_error(const store::RunRecord& run) {
+  const store::Counts& counts = run.counts;
+  const std::string text = counts_text(counts);
+  const bool counted = run.error == fmt::format("{} of {} failed", counts.failed, counts.total());
+  return run.error.empty() || counted ? text : text + "; " + run.error;
+}
+
+std::string state_line(const store::RunRecord& run, std::string_view state) {
+  return fmt::format("{}  {}: {}\n", run.name, state, counts_and_error(run));
+}
+
 }  // namespace berth::cli

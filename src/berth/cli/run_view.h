@@ -25,6 +25,7 @@ Result<store::TaskRecord> find_task(run::Context& context, const store::RunRecor
                                     const std::string& label);
 
 using library::is_driven_elsewhere;
+using library::is_under_way;
 using library::state_now;
 /// Why an interrupted run was interrupted, and the command that goes on with it.
 std::string interrupted_text(const store::RunRecord& run);
@@ -42,5 +43,9 @@ std::string cause_text(const Record& of) {
 }
 /// How many tasks are in which state, such as "38 done, 1 failed, 1 waiting".
 std::string counts_text(const store::Counts& counts);
+/// The same with the error of the run, unless the counts say it: "3 waiting; no space is left".
+std::string counts_and_error(const store::RunRecord& run);
+/// The line "digits-3  failed: 38 done, 1 failed".
+std::string state_line(const store::RunRecord& run, std::string_view state);
 
 }  // namespace berth::cli

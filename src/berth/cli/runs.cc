@@ -133,7 +133,7 @@ Result<int> overview(os::Env& env, const OverviewOptions& options) {
   BERTH_ASSIGN(run::Context context, run::open_context(env));
   BERTH_ASSIGN(auto runs, shown_runs(env, context));
   const std::size_t all = runs.size();
-  std::erase_if(runs, [](const auto& run) { return run.state != "running"; });
+  std::erase_if(runs, [](const auto& run) { return !is_under_way(run.state); });
   if (options.json) {
     print(runs_json(runs));
   } else if (runs.empty()) {
@@ -306,8 +306,7 @@ Result<int> show(os::Env& env, const ShowOptions& options) {
   if (!options.summary) print(trials_table(order, program, 0));
   if (const std::string chart = score_chart(tasks, program); !chart.empty())
     print("\n" + chart + "\n");
-  print(fmt::format("{}  {}: {}{}\n", record.name, shown.state, counts_text(record.counts),
-                    record.error.empty() ? "" : "; " + record.error));
+  print(state_line(record, shown.state));
   print(best_text(record, tasks, program));
   if (const std::string held = usage_line(shown.used); !held.empty()) print(held + "\n");
   print(asked_line(record));

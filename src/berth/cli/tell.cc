@@ -127,8 +127,8 @@ Result<std::string> add_to_run(os::Env& env, run::Context& context, const store:
   std::size_t left = 0;
   for (const auto& file : files) left += over(now) && env.remove_file(file) ? 1 : 0;
   if (left > 0) return refused();
-  return state_now(env, now) == "running" ? ""
-                                          : fmt::format("go on with: berth resume {}\n", run.name);
+  return is_under_way(state_now(env, now)) ? ""
+                                           : fmt::format("go on with: berth resume {}\n", run.name);
 }
 
 Result<int> enqueue(os::Env& env, const AskOptions& options) {
@@ -170,8 +170,7 @@ Result<int> ask(os::Env& env, const AskOptions& options) {
     // A runner that has just taken over a stopped run has yet to say that it runs.
     const os::ProcessIdentity runner{static_cast<pid_t>(record.runner_pid),
                                      record.runner_started_at};
-    const bool going = shown.state == "running" || shown.state == "waiting" ||
-                       (record.runner_pid != 0 && env.alive(runner));
+    const bool going = is_under_way(shown.state) || (record.runner_pid != 0 && env.alive(runner));
     if (open.empty() && going && options.wait) {
       if (env.stop_signals() > 0) return exit_code(ErrorKind::interrupted);
       BERTH_TRY(env.wait({}, env.now() + kLookEvery));
@@ -209,7 +208,7 @@ Result<int> tell(os::Env& env, const TellOptions& options) {
   const std::string id = fmt::format("{}/{}", record.name, task.label);
   if (options.json) {
     print(names_json("told", {id}));
-  } else if (state_now(env, record) != "running") {
+  } else if (!is_under_way(state_now(env, record))) {
     print_error(fmt::format("{} is kept; go on with: berth resume {}\n", id, record.name));
   }
   return 0;

@@ -42,10 +42,6 @@ void add_gpus(std::string& all, std::string_view more) {
       all += (all.empty() ? "" : ",") + std::string(index);
 }
 
-bool is_active(std::string_view state) {
-  return state == "running" || state == "waiting";
-}
-
 /// Those that run, that have failed, that wait, and the others, each as they are numbered.
 void order_tasks(std::vector<TopEntry>& tasks) {
   const auto rank = [](const TopEntry& task) {
@@ -99,7 +95,8 @@ std::string TopSource::gpus_of(const std::string& uuids) const {
 
 TopEntry TopSource::entry_of(const machine::LedgerEntry& held) const {
   TopEntry entry{.name = held.label};
-  entry.state = held.waiting ? "waits" : "held";
+  entry.state = held.waiting ? store::name(store::RunState::queued) : "held";
+  entry.waits = held.waiting;
   entry.cpu = held.block.resources.get(Known::cpu);
   entry.mem = held.block.resources.get(Known::mem);
   std::string uuids;
@@ -163,7 +160,7 @@ TopEntry TopSource::run_entry(const store::RunRecord& run, std::span<const store
                               const TopState& state) {
   TopEntry entry{.name = run.name, .run = run.name};
   entry.state = state_now(*env_, run);
-  entry.is_active = is_active(entry.state);
+  entry.is_active = is_under_way(entry.state);
   entry.tasks = fmt::format("{}/{}", finished(run.counts), run.counts.total());
   entry.running = entry.is_active ? run.counts.running : 0;
   entry.user = user_name(env_->user());
@@ -194,8 +191,7 @@ Result<std::vector<TopEntry>> TopSource::entries(const TopState& state) {
   }
   BERTH_ASSIGN(const auto runs, context_->store->runs());
   for (const auto& run : runs)
-    if (state.shows_all || run.state == store::RunState::running ||
-        run.state == store::RunState::waiting)
+    if (state.shows_all || store::is_open(run.state))
       entries.push_back(run_entry(run, runs, state));
   return entries;
 }
@@ -221,6 +217,7 @@ void TopSource::add_queue(std::vector<TopEntry>& entries) {
     if (is_ours && (!held.waiting || ours->running > 0)) continue;
     if (is_ours) {
       other.run = ours->run;
+      other.state = ours->state;
       other.tasks = ours->tasks;
       other.entries = std::move(ours->entries);
       entries.erase(ours);
@@ -300,7 +297,7 @@ void TopSource::refresh(TopData& data, const TopState& state) {
   for (const auto& entry : data.entries) {
     running += entry.running;
     runs += entry.running > 0 ? 1 : 0;
-    waits += entry.state == "waits" ? 1 : 0;
+    waits += entry.waits ? 1 : 0;
   }
   data.title =
       fmt::format("berth top  {}  {} {} ({} {})  {} in the queue", env_->host_name(), runs,

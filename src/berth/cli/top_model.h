@@ -29,7 +29,8 @@ struct TopEntry {
   std::string name;      ///< "digits-3", "digits-3/17".
   std::string run = {};  ///< The run that the row is of; "": none of this user.
   bool is_task = false;
-  std::string state = {};         ///< "running", "waits", "held", "failed".
+  std::string state = {};         ///< "running", "queued", "held", "failed".
+  bool waits = false;             ///< It waits in this machine's queue.
   std::string tasks = {};         ///< Of a run: "12/40".
   std::int64_t running = 0;       ///< Of a run: how many tasks run.
   std::int64_t cpu = 0, mem = 0;  ///< What it holds, or waits for: thousandths, bytes.

@@ -48,7 +48,8 @@ TopData some_data() {
   other.state = "held";
   other.user = "alice";
   TopEntry waits{.name = "count-1", .run = "count-1"};
-  waits.state = "waits";
+  waits.state = "queued";
+  waits.waits = true;
   waits.expected = "starts ~4m00s";
   waits.until = minutes(4);
   TopEntry done{.name = "old-1", .run = "old-1"};

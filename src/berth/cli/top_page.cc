@@ -30,7 +30,7 @@ class Painter {
 std::string_view style_of(std::string_view state) {
   if (state == "failed" || state == "interrupted") return kRed;
   if (state == "running") return kGreen;
-  if (state == "waits") return kYellow;
+  if (state == "queued") return kYellow;
   return kNone;
 }
 

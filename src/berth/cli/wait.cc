@@ -4,6 +4,7 @@
 #include "berth/cli/print.h"
 #include "berth/cli/run_view.h"
 #include "berth/cli/shared_options.h"
+#include "berth/run/run_end.h"
 
 namespace berth::cli {
 namespace {
@@ -35,12 +36,9 @@ Result<int> wait(os::Env& env, const WaitOptions& options) {
     const std::string state = state_now(env, record);
     if (state == "interrupted")
       return fail(ErrorKind::stale, "{}: {}", record.name, interrupted_text(record));
-    if (state != "running" && state != "waiting") {
-      print(options.json
-                ? runs_json({{record, state}})
-                : fmt::format("{}  {}: {}\n", record.name, state, counts_text(record.counts)));
-      if (record.state == store::RunState::stopped) return exit_code(ErrorKind::interrupted);
-      return record.state == store::RunState::done ? 0 : 1;
+    if (!is_under_way(state)) {
+      print(options.json ? runs_json({{record, state}}) : state_line(record, state));
+      return run::exit_code_of(*context.store, record);
     }
     if (until && env.now() >= *until)
       return fail(ErrorKind::busy, "{} is {} still: {}", record.name, state,

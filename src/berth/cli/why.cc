@@ -1,9 +1,10 @@
-// berth why: what happened to a task, attempt by attempt, and what it waits for.
+// berth why: what happened to a run, or to a task attempt by attempt, and what it waits for.
 #include <algorithm>
 
 #include "berth/base/units.h"
 #include "berth/cli/autoscale_view.h"
 #include "berth/cli/explain.h"
+#include "berth/cli/explain_run.h"
 #include "berth/cli/flow_view.h"
 #include "berth/cli/json_output.h"
 #include "berth/cli/options.h"
@@ -27,8 +28,8 @@ struct WhyOptions {
   void add_to(Options& options) {
     options.json(json);
     options
-        .value("RUN/TASK", path,
-               "such as digits-3/17; autoscale/SERVER: what berth autoscale decided for it")
+        .value("RUN[/TASK]", path,
+               "such as digits-3 or digits-3/17; autoscale/SERVER: what berth autoscale decided")
         .required();
     options.example("berth why digits-3/17");
   }
@@ -109,7 +110,7 @@ Result<std::string> why_waiting(os::Env& env, run::Context& context, const store
   BERTH_ASSIGN(TaskRequest wanted, request_of(context, run, task, history.attempt()));
   if (!wanted.waits.empty()) return wanted.waits;
   if (state == "interrupted") return interrupted_text(run);
-  if (state != "running")
+  if (!is_under_way(state))
     return fmt::format("the run is {}; go on with: berth resume {}", state, run.name);
   if (auto elsewhere = waits_elsewhere(env, context, run, wanted)) return *std::move(elsewhere);
   BERTH_ASSIGN(const auto capacity, machine::discover(env, context.capacity));
@@ -152,7 +153,7 @@ Result<std::vector<std::string>> why_it_ran(run::Context& context, const store::
     const auto step = std::ranges::find(flow->steps, step_name(task.label), &flow::Step::name);
     if (step != flow->steps.end()) lines = step->automatic;
   }
-  if (task.depends.empty()) return lines;
+  if (run::depended_on(task).empty()) return lines;
   if (task.digest.empty()) lines.push_back("a step without outputs runs each time");
   BERTH_ASSIGN(const auto runs, context.store->runs());
   const auto earlier = run::earlier_task(
@@ -208,6 +209,15 @@ std::string summary(const store::TaskRecord& task) {
                            : "waiting";
 }
 
+Result<int> explain_run(os::Env& env, run::Context& context, const store::RunRecord& record,
+                        bool json) {
+  BERTH_ASSIGN(const auto run, explanation_of(env, context, record, [&](const auto& task) {
+                 return why_waiting(env, context, record, task);
+               }));
+  print(json ? why_run_json(run) : explanation_text(run));
+  return 0;
+}
+
 }  // namespace
 
 Result<int> explain(os::Env& env, const std::string& of, bool json) {
@@ -218,8 +228,7 @@ Result<int> explain(os::Env& env, const std::string& of, bool json) {
       !path.task.empty())
     return explain_decisions(env, context.state_directory, path.task, json);
   BERTH_ASSIGN(const auto record, std::move(found));
-  if (path.task.empty())
-    return fail(ErrorKind::usage, "wanted RUN/TASK, such as {}/1, found '{}'", record.name, of);
+  if (path.task.empty()) return explain_run(env, context, record, json);
   BERTH_ASSIGN(const auto task, find_task(context, record, path.task));
   BERTH_ASSIGN(const auto attempts, context.store->attempts(record.id, task.number));
   BERTH_ASSIGN(const auto because, why_it_ran(context, record, task));
@@ -229,7 +238,7 @@ Result<int> explain(os::Env& env, const std::string& of, bool json) {
   else if (task.state == store::TaskState::running && run_is_passive(record))
     text += fmt::format("; report its score with: berth tell {}/{} VALUE", record.name, task.label);
   if (task.state == store::TaskState::waiting || task.state == store::TaskState::running) {
-    if (task.state == store::TaskState::waiting || state_now(env, record) != "running") {
+    if (task.state == store::TaskState::waiting || !is_under_way(state_now(env, record))) {
       BERTH_ASSIGN(const std::string reason, why_waiting(env, context, record, task));
       text += ": " + reason;
     }
@@ -257,7 +266,7 @@ Result<int> why(os::Env& env, const WhyOptions& options) {
 }  // namespace
 
 Command why_command() {
-  return command("why", "why a task waits, ran again, failed or was stopped", why);
+  return command("why", "explain why a run or task waits, failed or stopped", why);
 }
 
 }  // namespace berth::cli

@@ -85,6 +85,26 @@ Result<bool> read_on_failure(const Field& map, bool otherwise) {
   return choice == 1;
 }
 
+Result<std::int64_t> allow_failures_of(std::string_view text) {
+  if (text == "true") return kAnyFailures;
+  if (text == "false") return 0;
+  const auto number = parse_integer(text);
+  if (!number || *number < 0 || *number > kMostAllowedFailures)
+    return fail(ErrorKind::invalid,
+                "expected a number from 0 to {}, or true for any number; got '{}'",
+                kMostAllowedFailures, clip(text));
+  return *number;
+}
+
+Result<std::int64_t> read_allow_failures(const Field& map, std::int64_t otherwise) {
+  const auto field = map.find("allow_failures");
+  if (!field) return otherwise;
+  BERTH_ASSIGN(const std::string text, field->text());
+  const auto allowed = allow_failures_of(text);
+  if (!allowed) return field->error(allowed.error());
+  return *allowed;
+}
+
 Result<bool> read_resources(const Field& field, Resources& resources,
                             machine::DeviceSelection& selection, const AmountReader& read) {
   bool named = false, no_devices = false;

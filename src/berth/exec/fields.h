@@ -44,6 +44,11 @@ Result<bool> read_enforce(const Field& map, bool otherwise);
 /// The map's `on_failure`: "stop" (true: nothing more starts after a task failed for good) or
 /// "continue"; `otherwise` where the key is missing.
 Result<bool> read_on_failure(const Field& map, bool otherwise);
+/// The map's `allow_failures`: how many tasks may fail for good, true for any number; `otherwise`
+/// where the key is missing.
+Result<std::int64_t> read_allow_failures(const Field& map, std::int64_t otherwise);
+/// The same from a text: "true" or a number. invalid: the text is neither.
+Result<std::int64_t> allow_failures_of(std::string_view text);
 /// Reads the map's `image`, `sandbox` and `network`; each stays as it is where its key is missing.
 Status read_container(const Field& map, Container& container);
 /// Reads a map of variables into `environment`, where they replace those of the same names.

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <limits>
 #include <string_view>
 
 #include "berth/base/format.h"
@@ -16,6 +17,9 @@ inline constexpr std::array<std::string_view, 2> kEnforceNames{"advisory", "requ
 inline constexpr std::array<std::string_view, 2> kOnFailureNames{"continue", "stop"};
 inline constexpr std::array<std::string_view, 2> kShellNames{"bash", "sh"};
 inline constexpr std::int64_t kMostRetries = 1000, kMostPriority = 1000;
+inline constexpr std::int64_t kMostAllowedFailures = 1'000'000;
+/// allow_failures: true.
+inline constexpr std::int64_t kAnyFailures = std::numeric_limits<std::int64_t>::max();
 
 /// A command: a text, or the words of one that meets no shell.
 inline constexpr ValueFormat kCommandFormat = f::either(f::kTextOrTexts);
@@ -23,6 +27,8 @@ inline constexpr ValueFormat kCommandFormat = f::either(f::kTextOrTexts);
 inline constexpr ValueFormat kNamesFormat = f::either(f::kTextOrTexts);
 inline constexpr ValueFormat kShells[] = {f::one_of(kShellNames), f::list_of(f::kText, 1)};
 inline constexpr ValueFormat kShellFormat = f::either(kShells);
+inline constexpr ValueFormat kAllowedFailures[] = {f::whole(0, kMostAllowedFailures), f::flag()};
+inline constexpr ValueFormat kAllowFailuresFormat = f::either(kAllowedFailures);
 inline constexpr ValueFormat kVariablesFormat = f::entries_of(f::kText);
 inline constexpr ValueFormat kSandboxes[] = {f::flag(), f::list_of(f::kText)};
 inline constexpr ValueFormat kSandboxFormat = f::either(kSandboxes);

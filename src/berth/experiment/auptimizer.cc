@@ -8,6 +8,7 @@
 #include "berth/base/text.h"
 #include "berth/base/units.h"
 #include "berth/exec/fields.h"
+#include "berth/exec/formats.h"
 #include "berth/exec/metrics.h"
 #include "berth/experiment/auptimizer_elsewhere.h"
 #include "berth/experiment/auptimizer_search.h"
@@ -177,6 +178,7 @@ Status read_failures(const Field& root, Program& program) {
   if (!field) return {};
   BERTH_ASSIGN(const bool ignored, flag(*field, "ignore_fail"));
   program.stop_on_failure = !ignored;
+  if (ignored) program.allow_failures = exec::kAnyFailures;
   BERTH_ASSIGN(const std::int64_t retries, integer_or(*field, "job_retries", 0, 0));
   program.retries = static_cast<int>(std::min<std::int64_t>(retries, 1000));
   return {};

@@ -117,6 +117,8 @@ constexpr KeyFormat kKeys[] = {
     {"grace", f::duration(), "between TERM and KILL when a trial is stopped", "5s"},
     {"retries", f::whole(0, exec::kMostRetries), "further attempts of a trial that fails", "0"},
     {"on_failure", f::one_of(exec::kOnFailureNames), "after a trial failed for good", "continue"},
+    {"allow_failures", exec::kAllowFailuresFormat,
+     "how many trials may fail in a run that is done; true: any number", "0"},
     {"priority", f::whole(-exec::kMostPriority, exec::kMostPriority), "greater goes first", "0"},
     {"gpu_mem_over", exec::kGpuMemOverFormat, "for a trial that has more of a GPU than its share",
      "warn"},

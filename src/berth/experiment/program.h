@@ -182,6 +182,7 @@ struct Program {
                                              // enforced
   int retries = 0;
   bool stop_on_failure = false;
+  std::int64_t allow_failures = 0;  // trials that may fail in a run that is done
   std::int64_t priority = 0;
   exec::GpuMemOver gpu_mem_over = exec::GpuMemOver::warn;
   bool outlive = false;                   // tasks continue when their runner dies

@@ -7,6 +7,7 @@
 #include "berth/base/text.h"
 #include "berth/base/units.h"
 #include "berth/exec/fields.h"
+#include "berth/exec/formats.h"
 #include "berth/experiment/constraint.h"
 #include "berth/experiment/reading.h"
 #include "berth/experiment/space_json.h"
@@ -183,6 +184,7 @@ std::string to_json_text(const Program& program) {
   if (!program.gpus.empty()) json["gpus"] = program.gpus;
   if (program.gpu_mem_over == exec::GpuMemOver::kill) json["gpu_mem_over"] = "kill";
   json["shell"] = exec::words_of_shell(program.run.shell);
+  json["allow_failures"] = program.allow_failures;
   if (program.selection != machine::DeviceSelection())
     json["selection"] = machine::to_json(program.selection);
   return dump(json);
@@ -232,6 +234,9 @@ Result<Program> from_json_text(std::string_view text) {
     program.grace = from_ms(integer_of(json.at("grace_ms"), 0, kMostMs));
     program.retries = static_cast<int>(integer_of(json.at("retries"), 0, INT_MAX));
     program.stop_on_failure = json.at("stop_on_failure");
+    // An earlier Berth did not write it. There the failures of a sweep did not count.
+    const bool counted = program.kind == "command" || program.stop_on_failure;
+    program.allow_failures = json.value("allow_failures", counted ? 0 : exec::kAnyFailures);
     program.priority = integer_of(json.at("priority"), INT64_MIN, INT64_MAX);
     if (const auto search = json.find("search"); search != json.end()) {
       program.search = search_of(*search);

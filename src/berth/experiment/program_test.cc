@@ -117,6 +117,7 @@ TEST(Program, ReadsWhichGpusAreAccepted) {
           "env":{},"slot_sizes":[13]})");
   ASSERT_TRUE(old) << old.error().message;
   EXPECT_EQ(old->selection.slot_sizes, std::vector<int>{13}) << "as it was stored before";
+  EXPECT_EQ(old->allow_failures, 0) << "a command";
 }
 
 struct Wrong {
@@ -321,7 +322,7 @@ TEST(Program, IsKeptAsJsonForAResume) {
             R"("timeout_ms":90000,"grace_ms":1,"retries":3,"stop_on_failure":true,"priority":-3,)"
             R"("seed":9223372036854775807,"env":{"B":"two words","A":""},)"
             R"("goal":{"metric":"loss","maximize":false},)"
-            R"("shell":["bash","--norc","-euo","pipefail","-c"]})")
+            R"("shell":["bash","--norc","-euo","pipefail","-c"],"allow_failures":0})")
       << "runs of older versions hold this: never change it, only add";
   const auto back = from_json_text(text);
   ASSERT_TRUE(back) << back.error().message;

@@ -63,6 +63,7 @@ void read_limits(const Field& root, Program& program, Faults& faults) {
         "pbt has trials go on from the checkpoints of others: name {checkpoint} in 'run', or say "
         "checkpoints: true"));
   faults.take(program.stop_on_failure, exec::read_on_failure(root, false));
+  faults.take(program.allow_failures, exec::read_allow_failures(root, 0));
 }
 
 /// All that a trial of it may have.

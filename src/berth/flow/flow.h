@@ -202,10 +202,11 @@ struct Flow {
   std::vector<std::string> clusters = {};  // where it runs, the main one first; empty: this machine
   exec::Labels labels = {};                // of its runs
   std::vector<exec::Notify> notify = {};
-  Words targets = {};         // "map", "map/A"; empty: all
-  bool only = false;          // the targets alone: what they need is there, and nobody makes it
-  exec::Command on_end = {};  // runs when a run of the flow has ended; no words: nothing does
-  bool keyed = true;          // tasks are called by keys; by numbers in runs of an older Berth
+  Words targets = {};  // "map", "map/A"; empty: all
+  bool only = false;   // the targets alone: what they need is there, and nobody makes it
+  std::int64_t allow_failures = 0;  // tasks that may fail in a run that is done
+  exec::Command on_end = {};        // runs when a run of the flow has ended; no words: nothing does
+  bool keyed = true;  // tasks are called by keys; by numbers in runs of an older Berth
 };
 
 /// What is said of a flow beside its file.

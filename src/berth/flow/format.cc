@@ -134,6 +134,8 @@ constexpr KeyFormat kFlowKeys[] = {
     {"labels", exec::kVariablesFormat, "names and values that the run is found by", "none"},
     {"notify", exec::kNotifyFormat, "who is told when the run ends, or a task fails", "nobody"},
     kOnFailure,
+    {"allow_failures", exec::kAllowFailuresFormat,
+     "how many tasks may fail in a run that is done; true: any number", "0"},
     {"on_end", exec::kCommandFormat, "a command that runs here when the run has ended", "none"},
     {"defaults", f::map_of(kDefaultsFormat), "what each step takes that does not say it", "none"},
     {"include", exec::kNamesFormat, "files whose steps are taken in", "none"},

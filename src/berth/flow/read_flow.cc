@@ -68,6 +68,7 @@ Status read_run(const Field& root, Flow& flow) {
   }
   BERTH_TRY(exec::read_labels(root, flow.labels));
   BERTH_ASSIGN(flow.notify, exec::read_notify(root));
+  BERTH_ASSIGN(flow.allow_failures, exec::read_allow_failures(root, 0));
   if (const auto cluster = root.find("cluster")) {
     BERTH_ASSIGN(flow.clusters, exec::read_names(*cluster));
   }

@@ -157,7 +157,7 @@ void tell_of_unheeded(const store::RunRecord& record, Shown& shown) {
 void record_left(run::Context& context, const std::string& name, const Error& because) {
   const auto self = context.env->self();
   const auto now = context.store->find_run(name);
-  if (!now || now->state != store::RunState::running || now->runner_pid != self.pid ||
+  if (!now || !store::is_open(now->state) || now->runner_pid != self.pid ||
       now->runner_started_at != self.started_at)
     return;
   (void)context.store->apply(

@@ -1,7 +1,8 @@
-// The state of a run as people are shown it.
+// The state of a run as commands, pages, metrics and libraries show it.
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "berth/os/env.h"
 #include "berth/store/store.h"
@@ -10,7 +11,10 @@ namespace berth::library {
 
 /// Whether the run's runner is a process of another machine, as far as the store knows.
 bool is_driven_elsewhere(os::Env& env, const store::RunRecord& run);
-/// The recorded state, or "interrupted" when the run's runner died.
+/// The recorded state: "queued", "running", "done", "failed" or "stopped"; or "interrupted" when
+/// the run's runner died.
 std::string state_now(os::Env& env, const store::RunRecord& run);
+/// Returns true for "queued" and "running": the run will change without a further command.
+bool is_under_way(std::string_view state);
 
 }  // namespace berth::library

@@ -348,6 +348,7 @@ class PosixEnv final : public Env {
     return {};
   }
 
+  bool was_interrupted() override { return stop_ == nullptr && interrupted_posix(); }
   int stop_signals() override {
     if (stop_ != nullptr) return stop_->requests();
     const int came = stop_signals_posix();

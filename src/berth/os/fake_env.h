@@ -56,7 +56,8 @@ class FakeEnv : public Env {
   /// Systemd: what enter_scope() does. Without it there is none.
   std::function<Status(const std::string& name, const std::string& part_of)> scope;
   uid_t uid = 0;
-  int stops = 0;  // what stop_signals() says
+  int stops = 0;             // what stop_signals() says
+  bool interrupted = false;  // what was_interrupted() says
   std::optional<Mono> stop_at;
   bool frozen = false;  // a further process: neither it nor what it started goes on
   std::string host = "fake";
@@ -132,6 +133,7 @@ class FakeEnv : public Env {
   void close(int fd) noexcept override;
   Status wait(std::span<Watch> watches, std::optional<Mono> until) override;
   int stop_signals() override { return stops; }
+  bool was_interrupted() override { return interrupted; }
   std::unique_ptr<BackgroundThreads> background_threads(std::size_t most_threads) override;
   Result<Child> spawn(const SpawnSpec& spec) override;
   Result<std::optional<ExitStatus>> reap(const Child& child) override;

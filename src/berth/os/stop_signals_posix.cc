@@ -15,9 +15,11 @@ namespace {
 
 std::atomic<int> g_stop_signals = 0;
 std::atomic<int> g_stop_event = -1;
+std::atomic<bool> g_interrupted = false;
 
-extern "C" void on_stop_signal(int) {
+extern "C" void on_stop_signal(int signal) {
   const int saved = errno;
+  if (signal == SIGINT) g_interrupted.store(true);
   g_stop_signals.fetch_add(1);
   const std::uint64_t one = 1;
   [[maybe_unused]] const auto ignored = ::write(g_stop_event.load(), &one, sizeof one);
@@ -28,6 +30,10 @@ extern "C" void on_stop_signal(int) {
 
 int stop_signals_posix() {
   return g_stop_signals.load();
+}
+
+bool interrupted_posix() {
+  return g_interrupted.load();
 }
 
 int stop_signals_descriptor() {

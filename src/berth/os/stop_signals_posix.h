@@ -6,6 +6,8 @@ namespace berth::os {
 
 /// Returns how many have come.
 int stop_signals_posix();
+/// Returns true if one of them was SIGINT.
+bool interrupted_posix();
 /// Returns the descriptor, which is readable when one has come; -1 before install_stop_signals().
 int stop_signals_descriptor();
 /// Makes the descriptor unreadable until the next comes.

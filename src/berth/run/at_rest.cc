@@ -3,6 +3,7 @@
 
 #include "berth/fileset/fileset.h"
 #include "berth/run/runner.h"
+#include "berth/run/skips.h"
 #include "berth/store/database.h"
 
 namespace berth::run {
@@ -44,7 +45,8 @@ Result<std::vector<TaskNumber>> reopen(Context& context, const std::string& run_
       return fail(ErrorKind::busy,
                   "{}/{} may still run as the file was before; end that first: berth stop {}",
                   run_name, task.label, run_name);
-    if (task.state != store::TaskState::failed && !(all && store::final(task.state))) continue;
+    const bool failed = task.state == store::TaskState::failed || was_skipped_after_failure(task);
+    if (!failed && !(all && store::final(task.state))) continue;
     reopened.push_back(task.number);
     changes.emplace_back(store::TaskReopened{task.number});
   }

@@ -187,7 +187,7 @@ Status Drive::give_back() {
 
 /// The run cannot go on now. Its tasks stay open; why is recorded with it.
 Status Drive::leave_for_resume(Error error) {
-  recorder_.add(store::RunMoved{store::RunState::running, run_.env.wall(), error.message});
+  recorder_.add(store::RunMoved{state_, run_.env.wall(), error.message});
   BERTH_TRY(recorder_.commit());
   return std::unexpected(std::move(error));
 }

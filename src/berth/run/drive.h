@@ -45,6 +45,8 @@ class Drive {
 
  private:
   Status take_over();
+  store::RunState outcome() const;
+  void settle_waiting(store::RunState state);
   Status advance();
   void apply(Next& next);
   Status seek_allocs();
@@ -81,6 +83,8 @@ class Drive {
   store::Phase phase_ = store::Phase::init;
   std::optional<machine::AllocId> primary_;  // as recorded
   std::int64_t tries_ = 0;
+  store::RunState state_ = store::RunState::queued;  // as recorded, until the end
+  Wall taken_over_;
   bool settled_ = false;
   std::optional<std::string> kept_waiting_for_;  // in waits_file()
 

@@ -5,6 +5,7 @@
 #include "berth/base/text.h"
 #include "berth/base/units.h"
 #include "berth/run/drive.h"
+#include "berth/run/skips.h"
 
 namespace berth::run {
 namespace {
@@ -46,6 +47,11 @@ Status Drive::take_over() {
   run_.record.last_try = last_try;
   BERTH_ASSIGN(run_.tasks, context_.store->tasks(run_.record.id));
   BERTH_TRY(run_.workload->take_over(run_.tasks));
+  taken_over_ = run_.env.wall();
+  const bool had_alloc =
+      run_.record.state == store::RunState::running ||
+      std::ranges::any_of(run_.tasks, [](const auto& task) { return task.attempts > 0; });
+  state_ = had_alloc ? store::RunState::running : store::RunState::queued;
   recorder_.begin();
   std::vector<schedule::Task> tasks;
   tasks.reserve(run_.tasks.size());
@@ -54,13 +60,16 @@ Status Drive::take_over() {
     if (history != AttemptHistory()) run_.histories.emplace(task.number.value, history);
     tasks.push_back(run_.scheduled(task));
   }
-  run_.scheduler.emplace(schedule::Options{.epoch = run_.record.epoch,
-                                           .seed = run_.options().seed,
-                                           .parallel = run_.options().parallel,
-                                           .stop_on_failure = run_.options().stop_on_failure,
-                                           .seeks_elsewhere = kSeeksElsewhere});
+  const std::int64_t failed = recorder_.progress().counts.failed;
+  run_.scheduler.emplace(schedule::Options{
+      .epoch = run_.record.epoch,
+      .seed = run_.options().seed,
+      .parallel = run_.options().parallel,
+      .stop_on_failure = run_.options().stop_on_failure,
+      .allowed_failures = std::max<std::int64_t>(0, run_.options().allow_failures - failed),
+      .seeks_elsewhere = kSeeksElsewhere});
   run_.scheduler->add(tasks, run_.effects);
-  recorder_.add(store::RunMoved{store::RunState::running, run_.env.wall(), {}});
+  recorder_.add(store::RunMoved{state_, taken_over_, {}});
   recorder_.add(store::RunStepped{.to = phase_, .tries = tries_, .last_try = last_try});
   return recorder_.commit();
 }
@@ -91,6 +100,10 @@ void Drive::step() {
   if (now == primary_) return;
   primary_ = now;
   phase_ = store::Phase::eval;
+  if (state_ == store::RunState::queued) {
+    state_ = store::RunState::running;
+    recorder_.add(store::RunMoved{state_, run_.env.wall(), {}});
+  }
   recorder_.add(store::RunStepped{.to = phase_,
                                   .alloc = now ? to_json(first->lease.alloc) : "",
                                   .tries = tries_,
@@ -111,30 +124,50 @@ void Drive::retain() {
                                     run_.record.name));
 }
 
+/// The state in which the run ends, by what its tasks have come to.
+store::RunState Drive::outcome() const {
+  const store::Counts& counts = recorder_.progress().counts;
+  const bool stopped = run_.env.stop_signals() > 0 || !run_.only.empty();
+  const bool failed = run_.error || counts.failed > run_.options().allow_failures;
+  // Tasks that wait for one whose failure is allowed are not left open: they never start.
+  const bool all_ended = counts.running + counts.waiting + counts.stopped == 0;
+  const bool open = !all_ended || !run_.workload->complete();
+  const bool blocked = !failed && counts.failed > 0 && run_.options().in_turn;
+  if (open && !run_.error && (stopped || (!failed && !blocked))) return store::RunState::stopped;
+  return failed ? store::RunState::failed : store::RunState::done;
+}
+
+/// Moves the tasks that wait to the state in which the run leaves them.
+void Drive::settle_waiting(store::RunState state) {
+  for (const auto& task : run_.tasks) {
+    if (task.state != store::TaskState::waiting) continue;
+    if (state == store::RunState::stopped)
+      recorder_.add(store::TaskMoved{task.number, store::TaskState::stopped});
+    if (state != store::RunState::done) continue;
+    recorder_.add(store::TaskKeyed{task.number, {}, skip_record_after_failure()});
+    recorder_.add(store::TaskMoved{task.number, store::TaskState::skipped});
+    recorder_.count(task.number, store::TaskState::skipped);
+  }
+}
+
 Result<store::RunRecord> Drive::settle() {
   settled_ = true;
-  const store::Counts counts = recorder_.progress().counts;
-  const std::int64_t total = std::ssize(run_.tasks);
-  const std::int64_t good = counts.done + counts.cached;
+  const store::RunState state = outcome();
   const bool stopped = run_.env.stop_signals() > 0;
-  // Under on_failure: continue one success is enough; a run of nothing but one command has to
-  // succeed.
-  const bool failed =
-      run_.error || (counts.failed > 0 && (good == 0 || !run_.options().one_success_is_enough));
-  store::RunState state = failed ? store::RunState::failed : store::RunState::done;
-  const bool open = good + counts.skipped + counts.failed < total || !run_.workload->complete();
-  // What is left open is never called done.
-  const bool is_done = state == store::RunState::done;
-  if ((stopped || !run_.only.empty() || is_done) && open && !run_.error)
-    state = store::RunState::stopped;
   std::string error;
   if (state == store::RunState::failed)
-    error = run_.error ? run_.error->message : fmt::format("{} of {} failed", counts.failed, total);
-  if (state == store::RunState::stopped)
-    for (const auto& task : run_.tasks)
-      if (task.state == store::TaskState::waiting)
-        recorder_.add(store::TaskMoved{task.number, store::TaskState::stopped});
-  recorder_.add(store::RunMoved{state, run_.env.wall(), std::move(error), recorder_.result_json()});
+    error = run_.error ? run_.error->message
+                       : fmt::format("{} of {} failed", recorder_.progress().counts.failed,
+                                     run_.tasks.size());
+  settle_waiting(state);
+  // All of it was in the cache, say.
+  if (state_ == store::RunState::queued && state != store::RunState::stopped)
+    recorder_.add(store::RunMoved{store::RunState::running, taken_over_, {}});
+  std::optional<StoppedBy> by;
+  if (state == store::RunState::stopped && stopped)
+    by = run_.env.was_interrupted() ? StoppedBy::interrupt : StoppedBy::request;
+  recorder_.add(
+      store::RunMoved{state, run_.env.wall(), std::move(error), recorder_.result_json(by)});
   const bool keeps =
       state == store::RunState::failed && !stopped && run_.options().retain > Duration(0);
   const WorkerSlot* kept = keeps ? workers_.primary() : nullptr;

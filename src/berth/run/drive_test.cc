@@ -44,7 +44,7 @@ TEST(Drive, ScoresRetriesAndFailuresAreRecorded) {
   const auto run = world.submit_trials(4, "goal: {metric: score}\nretries: 1\n");
   const auto done = drive(world.context, run.name, world.observer);
   ASSERT_TRUE(done);
-  EXPECT_EQ(done->state, store::RunState::done);  // on_failure: continue
+  EXPECT_EQ(done->state, store::RunState::failed);
   EXPECT_EQ(done->counts, (store::Counts{.done = 3, .failed = 1}));
   const auto tasks = world.context.store->tasks(run.id);
   EXPECT_EQ(tasks->at(1).attempts, 2);
@@ -63,6 +63,44 @@ TEST(Drive, OnFailureStopHaltsAndFails) {
   const auto done = drive(world.context, run.name, world.observer);
   EXPECT_EQ(done->state, store::RunState::failed);
   EXPECT_GT(done->counts.waiting, 40);
+}
+
+TEST(Drive, AllowedFailuresLeaveTheRunDone) {
+  for (const auto& [allowed, state] : {std::pair("2", store::RunState::done),
+                                       {"1", store::RunState::failed},
+                                       {"true", store::RunState::done},
+                                       {"0", store::RunState::failed}}) {
+    World world;
+    world.env.program = [](const os::SpawnSpec& spec) {
+      return os::FakeProgram{.exit_code = spec.argv.at(1) == "3" || spec.argv.at(1) == "4" ? 1 : 0};
+    };
+    const auto run = world.submit_trials(6, fmt::format("allow_failures: {}\n", allowed));
+    const auto done = drive(world.context, run.name, world.observer);
+    ASSERT_TRUE(done);
+    EXPECT_EQ(done->state, state) << allowed;
+    EXPECT_EQ(done->counts, (store::Counts{.done = 4, .failed = 2}));
+  }
+}
+
+TEST(Drive, IsQueuedUntilItHasItsFirstAllocation) {
+  World world;
+  std::vector<store::RunState> seen;
+  world.env.program = [](const os::SpawnSpec&) {
+    return os::FakeProgram{.duration = std::chrono::seconds(1)};
+  };
+  world.env.fault = [&](std::string_view call) -> std::optional<Error> {
+    const auto runs = world.context.store->runs();
+    if (call == "wait" && !runs->empty() && (seen.empty() || seen.back() != runs->back().state))
+      seen.push_back(runs->back().state);
+    return std::nullopt;
+  };
+  const auto run = world.submit_trials(1, "");
+  EXPECT_EQ(run.state, store::RunState::queued);
+  EXPECT_FALSE(run.started);
+  const auto done = drive(world.context, run.name, world.observer);
+  ASSERT_TRUE(done);
+  EXPECT_TRUE(done->started);
+  EXPECT_EQ(seen.back(), store::RunState::running);
 }
 
 TEST(Drive, TimeLimitTermThenKill) {

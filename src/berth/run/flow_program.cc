@@ -125,6 +125,7 @@ std::string to_json_text(const FlowProgram& program) {
   if (program.retain > Duration(0)) json["retain_ms"] = to_ms(program.retain);
   if (program.timeout) json["timeout_ms"] = to_ms(*program.timeout);
   if (program.retries) json["retries"] = *program.retries;
+  if (program.allow_failures) json["allow_failures"] = *program.allow_failures;
   if (program.gpu_mem_over)
     json["gpu_mem_over"] = exec::kGpuMemOverNames.name(*program.gpu_mem_over);
   if (program.overwrite) json["overwrite"] = true;
@@ -164,6 +165,8 @@ Result<FlowProgram> flow_program(std::string_view text) {
     program.retain = from_ms(json.value("retain_ms", std::int64_t{0}));
     if (json.contains("timeout_ms")) program.timeout = from_ms(json.at("timeout_ms"));
     if (json.contains("retries")) program.retries = json.at("retries");
+    if (json.contains("allow_failures"))
+      program.allow_failures = json.at("allow_failures").get<std::int64_t>();
     if (json.contains("gpu_mem_over")) {
       const auto over = exec::gpu_mem_over_named(json.at("gpu_mem_over").get<std::string>());
       if (!over) return std::unexpected(over.error());

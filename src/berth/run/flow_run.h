@@ -67,6 +67,7 @@ struct FlowProgram {
   std::int64_t priority = 0;        // of the run, among those that wait for the machine
   std::optional<Duration> timeout;  // of each task, instead of its step's
   std::optional<int> retries;
+  std::optional<std::int64_t> allow_failures;  // instead of what the file says
   std::optional<exec::GpuMemOver> gpu_mem_over;
   exec::Labels labels = {};  // of the run
   std::vector<exec::Notify> notify = {};

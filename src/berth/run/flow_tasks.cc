@@ -86,6 +86,7 @@ ResourceRequest FlowTasks::request(const store::TaskRecord& task, std::int64_t a
 
 Status FlowTasks::take_over(std::span<const store::TaskRecord> tasks) {
   BERTH_ASSIGN(auto flow, read_flow(run_.program));
+  options_.allow_failures = run_.program.allow_failures.value_or(flow.allow_failures);
   describe_steps(flow, options_);
   auto world = world_of(run_.env, run_.record.directory, run_.program.answers);
   world.content = [this](const fileset::Entry& file) {

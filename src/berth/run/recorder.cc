@@ -166,7 +166,7 @@ void Recorder::consider_best(const store::TaskRecord& of) {
   if (leaders.size() > Progress::kLeaders) leaders.pop_back();
 }
 
-std::string Recorder::result_json() const {
+std::string Recorder::result_json(std::optional<StoppedBy> by) const {
   const store::Counts& n = progress_.counts;
   JsonWriter json;
   json.object().add("done", n.done).add("cached", n.cached).add("skipped", n.skipped);
@@ -175,6 +175,7 @@ std::string Recorder::result_json() const {
     const Leader& best = progress_.leaders.front();
     json.key("best").object().add("task", best.label).add("value", best.score).end();
   }
+  if (by) json.add("stopped_by", kStoppedByNames.name(*by));
   return json.end().take();
 }
 

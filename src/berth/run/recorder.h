@@ -14,6 +14,7 @@
 #include "berth/exec/messages.h"
 #include "berth/run/active_run.h"
 #include "berth/run/log_file.h"
+#include "berth/run/run_end.h"
 #include "berth/store/store.h"
 
 namespace berth::run {
@@ -49,12 +50,13 @@ class Recorder {
   LogWriter& log() { return log_; }
   /// The counts, the best score and the steps; whoever shows it fills in the rest.
   Progress& progress() { return progress_; }
+  const Progress& progress() const { return progress_; }
   /// Counts in the progress what the run comes to, as far as that is known by now.
   void count_all();
   /// Whether something was completed since the take-over, and is durable.
   bool has_progressed() const { return progressed_; }
   /// What came of the run so far, as the store keeps it with the run.
-  std::string result_json() const;
+  std::string result_json(std::optional<StoppedBy> by) const;
 
  private:
   void consider_best(const store::TaskRecord& task);

@@ -130,7 +130,7 @@ TEST_F(RecorderTest, TheBestScoreIsThatOfWhatIsDurable) {
   ASSERT_FALSE(recorder_->progress().leaders.empty());
   EXPECT_EQ(recorder_->progress().leaders[0].label, "2");
   EXPECT_EQ(recorder_->progress().leaders[0].score, 0.75);
-  EXPECT_EQ(recorder_->result_json(),
+  EXPECT_EQ(recorder_->result_json(std::nullopt),
             R"({"done":1,"cached":0,"skipped":0,"failed":0,"best":{"task":"2","value":0.75}})");
 }
 

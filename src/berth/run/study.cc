@@ -372,7 +372,8 @@ Status Study::tell(const std::string& label, std::optional<Token> token, const T
   add_metrics(trial(number), of, end.metrics, changes);
   BERTH_ASSIGN(const auto ended, change_of(trial(number), of, end));
   changes.emplace_back(ended);
-  if (ended.next == TaskState::failed && program_.stop_on_failure)
+  if (ended.next == TaskState::failed && program_.stop_on_failure &&
+      run_.counts.failed >= program_.allow_failures)
     changes.emplace_back(store::RunMoved{store::RunState::failed, env_.wall(),
                                          fmt::format("trial {} failed", trial(number).label)});
   BERTH_ASSIGN(const auto applied, store_.apply(run_.id, changes));
@@ -421,12 +422,14 @@ Result<std::optional<std::string>> Study::report(const std::string& label,
 Status Study::settle() {
   if (!open_.empty() || trials_.empty() || closed() || proposal()) return {};
   const store::Counts& counts = run_.counts;
-  const auto to = counts.done > 0 ? store::RunState::done : store::RunState::failed;
+  const bool failed = counts.failed > program_.allow_failures;
+  const auto to = failed ? store::RunState::failed : store::RunState::done;
   if (run_.state == to) return {};
   const auto* best = this->best();
   const auto score =
       best == nullptr ? std::nullopt : experiment::score(*program_.goal, best->metrics);
-  store::RunMoved moved{to, env_.wall(), to == store::RunState::done ? "" : "no trial was done",
+  store::RunMoved moved{to, env_.wall(),
+                        failed ? fmt::format("{} of {} failed", counts.failed, counts.total()) : "",
                         result_of_study(counts, best, score)};
   BERTH_TRY(store_.apply(run_.id, {{moved}}));
   run_.state = to;

@@ -51,7 +51,7 @@ Trials::Trials(Context& context, const store::RunRecord& record, experiment::Pro
       options_{.parallel = program_.parallel,
                .seed = program_.search.seed,
                .stop_on_failure = program_.stop_on_failure,
-               .one_success_is_enough = !program_.stop_on_failure,
+               .allow_failures = program_.allow_failures,
                .outlive = program_.outlive,
                .asked = program_.passive ? asked_of(program_) : std::vector<std::string>(),
                .score_labels = program_.score_labels,

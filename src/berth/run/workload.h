@@ -24,10 +24,10 @@ namespace berth::run {
 
 /// How the tasks of a run go together.
 struct RunOptions {
-  std::int64_t parallel = 0;     // side by side at most; 0: as many as fit
-  std::uint64_t seed = 0;        // of the pauses before another try
-  bool stop_on_failure = false;  // nothing new starts after a task that failed
-  bool one_success_is_enough = false;
+  std::int64_t parallel = 0;         // side by side at most; 0: as many as fit
+  std::uint64_t seed = 0;            // of the pauses before another try
+  bool stop_on_failure = false;      // nothing new starts after more failures than allowed
+  std::int64_t allow_failures = 0;   // tasks that may fail for good in a run that is done
   bool outlive = false;              // its tasks go on when their runner dies
   std::vector<std::string> asked{};  // not empty: others carry tasks out, and tell these metrics
   std::vector<std::string> score_labels{};  // what the metrics score_2, score_3, … are called

@@ -224,7 +224,8 @@ void Scheduler::conclude(TaskNumber task, Token token, Verdict verdict, Mono now
   // What could be tried again, but for the stop, is tried again after a resume.
   const bool failed = (verdict == Verdict::failed && !budget) || verdict == Verdict::permanent ||
                       (infrastructure && !again);
-  halted_ = halted_ || (failed && options_.stop_on_failure && !ended.tolerated);
+  if (failed && options_.stop_on_failure && !ended.tolerated)
+    halted_ = ++failures_ > options_.allowed_failures || halted_;
   settled.to = verdict == Verdict::done ? TaskSettled::To::done
                : failed                 ? TaskSettled::To::failed
                                         : TaskSettled::To::stopped;

@@ -87,10 +87,11 @@ struct Worker {
 };
 
 struct Options {
-  std::int64_t epoch = 1;        ///< Tokens are epoch·2^32 + 1, 2, …
-  std::uint64_t seed = 0;        ///< Seeds the jitter of the backoff.
-  std::int64_t parallel = 0;     ///< How many attempts may run at once; 0: as many as fit.
-  bool stop_on_failure = false;  ///< After the first task that failed, no other task starts.
+  std::int64_t epoch = 1;             ///< Tokens are epoch·2^32 + 1, 2, …
+  std::uint64_t seed = 0;             ///< Seeds the jitter of the backoff.
+  std::int64_t parallel = 0;          ///< How many attempts may run at once; 0: as many as fit.
+  bool stop_on_failure = false;       ///< After more failures than allowed, no other task starts.
+  std::int64_t allowed_failures = 0;  ///< Failed tasks that do not count for stop_on_failure.
   Duration backoff_first = std::chrono::milliseconds(500);  ///< Doubles with each retry, ±50 %.
   Duration backoff_most = std::chrono::seconds(60);
   int infrastructure_failures = 8;  ///< In a row for one task: about a minute of backoff.
@@ -318,8 +319,9 @@ class Scheduler {
   std::int64_t open_ = 0;
   std::size_t ahead_ = 0;  // attempts that wait behind others
   std::int64_t stale_ = 0;
-  bool stopping_ = false;  // asked to stop
-  bool halted_ = false;    // a failure ended it
+  bool stopping_ = false;      // asked to stop
+  std::int64_t failures_ = 0;  // failed tasks that count for stop_on_failure
+  bool halted_ = false;        // a failure ended it
   bool recovering_ = false;
 };
 

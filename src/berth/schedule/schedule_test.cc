@@ -192,6 +192,16 @@ TEST(Scheduler, FirstFailureHaltsWhenAsked) {
   EXPECT_TRUE(test.scheduler.over());
 }
 
+TEST(Scheduler, HaltsAfterMoreFailuresThanAllowed) {
+  TestScheduler test(tasks_of(5), {.stop_on_failure = true, .allowed_failures = 1});
+  test.join(1, cpu(1000));
+  test.end(test.take<StartAttempt>().at(0).token, Verdict::failed);
+  EXPECT_FALSE(test.scheduler.over());
+  test.end(test.take<StartAttempt>().at(0).token, Verdict::failed);
+  EXPECT_THAT(test.started(), IsEmpty());
+  EXPECT_TRUE(test.scheduler.over());
+}
+
 TEST(Scheduler, ClosedWorkerFinishesAndGetsNothingMore) {
   TestScheduler test(tasks_of(3));
   test.join(1, cpu(1000));

@@ -43,7 +43,7 @@ inline Sql to_sql(const std::string& value) {
 template <class Enum>
   requires std::is_enum_v<Enum>
 Sql to_sql(Enum value) {
-  return std::string(name(value));
+  return std::string(stored_name(value));
 }
 inline Sql to_sql(std::optional<exec::Cause> value) {
   return value ? to_sql(*value) : "";

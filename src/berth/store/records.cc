@@ -12,12 +12,14 @@ namespace berth::store {
 namespace {
 
 constexpr auto kRunStates = names<RunState>({
-    {RunState::waiting, "waiting"},
+    {RunState::queued, "queued"},
     {RunState::running, "running"},
     {RunState::done, "done"},
     {RunState::failed, "failed"},
     {RunState::stopped, "stopped"},
 });
+/// The database's word for a queued run. Runners of an earlier Berth may still read it.
+constexpr std::string_view kStoredQueued = "waiting";
 constexpr auto kTaskStateNames = names<TaskState>({
     {TaskState::waiting, "waiting"},
     {TaskState::running, "running"},
@@ -92,7 +94,11 @@ std::string_view name(Phase phase) {
   return kPhases.name(phase);
 }
 std::optional<RunState> run_state(std::string_view name) {
+  if (name == kStoredQueued) return RunState::queued;
   return kRunStates.value(name);
+}
+std::string_view stored_name(RunState state) {
+  return state == RunState::queued ? kStoredQueued : name(state);
 }
 std::optional<TaskState> task_state(std::string_view name) {
   return kTaskStateNames.value(name);

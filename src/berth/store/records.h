@@ -28,6 +28,12 @@ Status validate(const TasksAdded& change, std::int64_t tasks);
 inline std::string_view name(exec::Cause cause) {
   return exec::kCauseNames.name(cause);
 }
+/// The word that the database has for a value of an enumeration.
+std::string_view stored_name(RunState state);
+template <class Enum>
+std::string_view stored_name(Enum value) {
+  return name(value);
+}
 
 /// Updates the task's record by its next attempt, which is added to those before.
 void add_attempt(TaskRecord& task, AttemptRecord attempt);

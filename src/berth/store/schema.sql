@@ -3,7 +3,7 @@
 -- PRAGMA user_version, set by the program, is the version of this schema.
 --
 -- Conventions. Times are nanoseconds since 1970-01-01 UTC (…_ns). States are the words that
--- `berth show` prints. A task is numbered from 1 within its run. The log-like tables reference
+-- `berth show` prints, but for 'waiting' of a run, which it shows as queued. A task is numbered from 1 within its run. The log-like tables reference
 -- the run alone: what adds to them has just found the task, and `berth rm` deletes by range
 -- instead of task by task.
 

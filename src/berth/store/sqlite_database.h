@@ -125,7 +125,7 @@ class Query {
   template <class Enum>
     requires std::is_enum_v<Enum>
   void bind(int index, Enum value) {
-    statement_.bindNoCopy(index, name(value).data());
+    statement_.bindNoCopy(index, stored_name(value).data());
   }
   void bind(int index, std::optional<exec::Cause> value) {
     value ? bind(index, *value) : statement_.bindNoCopy(index, "");

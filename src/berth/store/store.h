@@ -27,7 +27,9 @@
 
 namespace berth::store {
 
-enum class RunState : std::uint8_t { waiting, running, done, failed, stopped };
+/// A run is `queued` until it has its first allocation, and `running` from then on, also while its
+/// tasks wait. It is `done` when no more of its tasks failed than it allows.
+enum class RunState : std::uint8_t { queued, running, done, failed, stopped };
 /// A task is `cached` when its result was there already, and `skipped` when there is nothing to do:
 /// its `when` says so, or an input of it was skipped.
 enum class TaskState : std::uint8_t { waiting, running, done, cached, skipped, failed, stopped };
@@ -36,6 +38,10 @@ inline constexpr std::size_t kTaskStates = 7;
 /// before its next try (retry), or has ended (done).
 enum class Phase : std::uint8_t { init, eval, retry, done };
 std::string_view name(RunState state);
+/// Returns true if a runner drives the run, or should: it is queued or running.
+constexpr bool is_open(RunState state) {
+  return state == RunState::queued || state == RunState::running;
+}
 std::string_view name(TaskState state);
 std::string_view name(Phase phase);
 std::optional<RunState> run_state(std::string_view name);
@@ -76,9 +82,10 @@ struct RunRecord {
   std::string name;  ///< "digits-3"; it is never issued again, even when the run is removed.
   std::string kind, spec_json, directory;
   std::int64_t priority = 0;
-  RunState state = RunState::waiting;
+  RunState state = RunState::queued;
   Wall created;
-  std::optional<Wall> started, ended;
+  std::optional<Wall> started;  ///< When it first became running.
+  std::optional<Wall> ended;
   std::string error;   ///< Why the run failed or cannot go on; empty otherwise.
   std::string result;  ///< The outcome as JSON; "" before the end.
   Phase phase = Phase::init;
@@ -230,8 +237,8 @@ struct ResultKept {
   std::string digest, outputs, origin;
   Wall at;
 };
-/// The run gets another state. `at` becomes the start when it runs for the first time, and the end
-/// when it is done, failed or stopped; a run that waits or runs has no end.
+/// The run gets another state. `at` becomes the start when it is running for the first time, and
+/// the end when it is done, failed or stopped; an open run has no end.
 struct RunMoved {
   RunState to = RunState::running;
   Wall at;

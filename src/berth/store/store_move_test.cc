@@ -195,7 +195,7 @@ TEST_P(StoreMoveTest, RunMovesThroughItsLife) {
   EXPECT_FALSE(record.ended);
   EXPECT_EQ(record.error, "");
   EXPECT_EQ(move(RunState::stopped, 8).ended, at_s(8));
-  EXPECT_FALSE(move(RunState::waiting, 9).ended);
+  EXPECT_FALSE(move(RunState::queued, 9).ended);
   EXPECT_EQ(move(RunState::done, 10).ended, at_s(10));
 }
 

@@ -42,7 +42,7 @@ TEST_P(StoreTest, SubmittedRunReadsBackWhole) {
   EXPECT_EQ(submitted->directory, "/home/ada");
   EXPECT_EQ(submitted->priority, -4);
   EXPECT_EQ(submitted->created, run.created);
-  EXPECT_EQ(submitted->state, RunState::waiting);
+  EXPECT_EQ(submitted->state, RunState::queued);
   EXPECT_EQ(submitted->epoch, 0);
   EXPECT_EQ(submitted->counts, Counts{.waiting = 3});
   const auto tasks = store_->tasks(submitted->id).value();

@@ -141,7 +141,7 @@ class Transition {
 
   Status add(const RunMoved& change) {
     RunRecord& run = writes_.run.record;
-    const bool over = change.to != RunState::waiting && change.to != RunState::running;
+    const bool over = !is_open(change.to);
     run.state = change.to;
     run.error = change.error;
     run.result = change.result;
