@@ -16,6 +16,7 @@ namespace berth::agent {
 namespace {
 
 constexpr Duration kYoungest = std::chrono::minutes(1);  // what is just being made has no lock yet
+constexpr Duration kYoungestPart = std::chrono::seconds(1);  // a part has its lock from the start
 
 /// Names in a directory; none where it does not exist.
 Result<std::vector<std::string>> names_of(os::Env& env, const std::string& directory) {
@@ -66,11 +67,28 @@ Status clean_parts(os::Env& env, const std::string& store, Wall before, bool dry
   return {};
 }
 
+/// Removes "agent-DIGEST.PID", copies of this program whose transfer was broken off.
+Status clean_agent_parts(os::Env& env, const std::string& cache, Wall before, bool dry_run,
+                         Cleaned& cleaned) {
+  BERTH_ASSIGN(const auto names, names_of(env, cache));
+  for (const auto& name : names) {
+    if (!name.starts_with("agent-") || name.find('.') == std::string::npos) continue;
+    const auto status = env.status(cache + "/" + name);
+    if (!status || status->modified >= before) continue;
+    ++cleaned.objects;
+    cleaned.object_bytes += status->size;
+    if (!dry_run) BERTH_TRY(env.remove_file(cache + "/" + name));
+  }
+  return {};
+}
+
 Status clean_objects(os::Env& env, Wall before, bool dry_run, Cleaned& cleaned) {
   BERTH_ASSIGN(const auto directory, objects_directory(env));
+  BERTH_TRY(clean_agent_parts(env, directory.substr(0, directory.rfind('/')),
+                              std::min(before, env.wall() - kYoungest), dry_run, cleaned));
   if (!env.status(directory)) return {};
   BERTH_TRY(
-      clean_parts(env, directory, std::min(before, env.wall() - kYoungest), dry_run, cleaned));
+      clean_parts(env, directory, std::min(before, env.wall() - kYoungestPart), dry_run, cleaned));
   BERTH_ASSIGN(auto store, fileset::ObjectStore::open(env, directory));
   const auto none_live = [](std::unordered_set<Digest>&) { return Status(); };
   BERTH_ASSIGN(const auto freed,

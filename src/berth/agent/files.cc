@@ -8,6 +8,7 @@
 #include "berth/agent/object_receiver.h"
 #include "berth/agent/startup.h"
 #include "berth/base/text.h"
+#include "berth/base/units.h"
 #include "berth/os/user_directory.h"
 
 namespace berth::agent {
@@ -102,9 +103,20 @@ class FileServer {
     BERTH_ASSIGN(const auto to, below(directory_, path));
     BERTH_TRY(env_.make_directory(to.substr(0, to.rfind('/')), 0700));
     auto status = objects_.publish(fileset_, to, fileset::Publish::copies);
+    if (!status && status.error().kind == ErrorKind::full) {
+      free_room();
+      status.error().message += fmt::format(" (to copy {} out of {})",
+                                            format_bytes(fileset::total_bytes(fileset_)), store_);
+    }
     // It was here when it was asked about; who asks again brings it again.
     if (!status && status.error().kind == ErrorKind::not_found) status.error().kind = ErrorKind::io;
     return status;
+  }
+
+  /// What just came must not keep the volume full: the next attempt brings it again.
+  void free_room() {
+    hold_ = {};
+    (void)objects_.collect([](std::unordered_set<Digest>&) { return Status(); }, {});
   }
 
   Status capture(std::string_view path) {

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "berth/base/text.h"
+#include "berth/base/units.h"
 #include "berth/fileset/objects.h"
 
 namespace berth::agent {
@@ -40,10 +41,25 @@ Result<std::vector<Piece>> ObjectReceiver::missing(const fileset::Fileset& files
   return missing;
 }
 
+/// Refuses an object that would fill the volume, before a byte of it is written: other tasks need
+/// room there too. A quota or a limit of file sizes shows only in write().
+Status ObjectReceiver::check_room(const Piece& piece) const {
+  constexpr std::int64_t kLeftForOthers = 256 << 10;  // bytes
+  const auto volume = env_.volume(store_);
+  const std::int64_t needed = piece.size - piece.offset;
+  if (!volume || needed <= kLeftForOthers || needed + kLeftForOthers <= volume->available)
+    return {};
+  return fail(ErrorKind::full, "no space left in {} for {} more; {} are free", store_,
+              format_bytes(needed), format_bytes(volume->available));
+}
+
 Status ObjectReceiver::begin(const Piece& piece) {
   if (piece_) return fail(ErrorKind::invalid, "an object begins within another");
+  BERTH_TRY(check_room(piece));
   BERTH_ASSIGN(part_, free_part(piece, true));
-  BERTH_ASSIGN(fd_, env_.open_append(part_.path, 0600));
+  auto opened = env_.open_append(part_.path, 0600);
+  if (!opened) return give_up_part(opened.error());
+  fd_ = *std::move(opened);
   const auto status = env_.status(part_.path);
   const std::int64_t there = status ? status->size : 0;
   if (there < piece.offset)
@@ -57,9 +73,20 @@ Status ObjectReceiver::add(std::string_view bytes) {
   if (!piece_) return fail(ErrorKind::invalid, "bytes of no object");
   if (piece_->offset + static_cast<std::int64_t>(bytes.size()) > piece_->size)
     return fail(ErrorKind::invalid, "more bytes than the object has");
-  BERTH_TRY(env_.write_all(fd_, bytes));
+  if (const auto written = env_.write_all(fd_, bytes); !written)
+    return give_up_part(written.error());
   piece_->offset += static_cast<std::int64_t>(bytes.size());
   return piece_->offset == piece_->size ? finish() : Status{};
+}
+
+/// A part is kept for the next attempt, unless there is no room for the rest of it.
+Status ObjectReceiver::give_up_part(const Error& error) {
+  fd_.reset();
+  piece_.reset();
+  const Part part = std::exchange(part_, {});
+  if (error.kind != ErrorKind::full) return std::unexpected(error);
+  (void)env_.remove_file(part.path);
+  return std::unexpected(within(part.path, error));
 }
 
 Status ObjectReceiver::finish() {

@@ -28,11 +28,12 @@ class ObjectReceiver {
 
   /// The objects of the fileset that the store lacks, each once, from the byte on that is missing.
   Result<std::vector<Piece>> missing(const fileset::Fileset& fileset);
-  /// Begins an object, or goes on with it.
+  /// Begins an object, or resumes it. Failure: full, where the store has no room for it.
   Status begin(const Piece& piece);
   /// Whether an object was begun and more of it has to come.
   bool open() const { return piece_.has_value(); }
-  /// Adds bytes to the object; its last byte brings it into the store.
+  /// Adds bytes to the object; its last byte brings it into the store. Failure: full, where the
+  /// store has no room for them; nothing of the object is left then.
   Status add(std::string_view bytes);
 
  private:
@@ -42,6 +43,8 @@ class ObjectReceiver {
     os::Fd lock;
   };
   Result<Part> free_part(const Piece& piece, bool make) const;
+  Status check_room(const Piece& piece) const;
+  Status give_up_part(const Error& error);
   Status finish();
 
   os::Env& env_;

@@ -2,6 +2,9 @@
 #include "berth/agent/object_receiver.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+
+#include <csignal>
 
 #include "berth/base/digest.h"
 #include "berth/fileset/objects.h"
@@ -82,6 +85,39 @@ TEST_F(ObjectReceiverTest, WhatIsNotAsPromisedIsThrownAway) {
   ObjectReceiver other(*env_, store_);
   ASSERT_TRUE(other.begin(piece()));
   EXPECT_EQ(other.add("hello!").error().kind, ErrorKind::invalid) << "more than it has";
+}
+
+TEST_F(ObjectReceiverTest, AnObjectThatIsLargerThanTheFreeSpaceIsRefusedBeforeItsFirstByte) {
+  ObjectReceiver receiver(*env_, store_);
+  Piece large = piece();
+  large.size = std::int64_t{1} << 60;
+  const auto begun = receiver.begin(large);
+  ASSERT_FALSE(begun);
+  EXPECT_EQ(begun.error().kind, ErrorKind::full);
+  EXPECT_NE(begun.error().message.find("no space left in " + store_), std::string::npos);
+  EXPECT_FALSE(env_->status(store_ + "/incoming"));
+  EXPECT_FALSE(receiver.open());
+}
+
+TEST_F(ObjectReceiverTest, APartThatFindsNoRoomIsRemovedAndTheNextObjectComes) {
+  ObjectReceiver receiver(*env_, store_);
+  const std::string large(100'000, 'x');
+  ASSERT_TRUE(receiver.begin({to_hex(sha256(large)), false, 0, std::ssize(large)}));
+  ASSERT_TRUE(receiver.add(std::string_view(large).substr(0, 50'000)));
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
+  const auto handler = std::signal(SIGXFSZ, SIG_IGN);
+  const rlimit small{60'000, before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &small), 0);
+  const auto added = receiver.add(std::string_view(large).substr(50'000));
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &before), 0);
+  std::signal(SIGXFSZ, handler);
+  ASSERT_FALSE(added);
+  EXPECT_EQ(added.error().kind, ErrorKind::full);
+  EXPECT_TRUE(env_->list(store_ + "/incoming")->empty());
+  ASSERT_TRUE(receiver.begin(piece()));
+  EXPECT_TRUE(receiver.add(text_));
+  EXPECT_TRUE(whole());
 }
 
 }  // namespace

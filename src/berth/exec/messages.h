@@ -121,6 +121,8 @@ struct Ended {
   std::string detail;            ///< A sentence for `berth why`; may be "".
   Duration cpu{};                ///< User and system time.
   std::int64_t peak_mem = 0;     ///< In bytes.
+  /// Its files found no room on the machine. Only a worker in the runner's process sets it.
+  bool no_space = false;
 };
 using FromWorker = std::variant<Started, Output, Metric, Notice, Ended>;
 

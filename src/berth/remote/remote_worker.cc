@@ -200,7 +200,8 @@ std::optional<Error> RemoteWorker::stage(const exec::Launch& launch, bool& ready
               {is_folder ? TransferRequest::Kind::folder : TransferRequest::Kind::bring, path,
                path.substr(1)});
         } else if (brought->second) {
-          const Error failed = *brought->second;
+          Error failed = *brought->second;
+          if (failed.kind == ErrorKind::full) failed = within(path, std::move(failed));
           brought_.erase(brought);  // another launch tries again
           return failed;
         }
@@ -222,6 +223,7 @@ void RemoteWorker::advance() {
       drop(i, passes ? exec::Cause::short_of_means : exec::Cause::cannot_start,
            fmt::format("bring its files to {}: {}", options_.lease_directory.transport.name,
                        failed->message));
+      std::get<exec::Ended>(pending_.back()).no_space = failed->kind == ErrorKind::full;
       continue;
     }
     const auto before = std::ranges::find(staged_, staged_[i].behind, &exec::Launch::token);
@@ -409,9 +411,11 @@ void RemoteWorker::report_ends(std::vector<exec::FromWorker>& messages) {
       continue;
     }
     if (staging_out.failed && staging_out.ended.cause == exec::Cause::ok) {
-      staging_out.ended.cause = staging_out.failed->kind == ErrorKind::interrupted
-                                    ? exec::Cause::stopped
-                                    : exec::Cause::short_of_means;
+      // To run it again would not make room on this machine.
+      staging_out.ended.cause =
+          staging_out.failed->kind == ErrorKind::interrupted ? exec::Cause::stopped
+          : staging_out.failed->kind == ErrorKind::full      ? exec::Cause::not_as_declared
+                                                             : exec::Cause::short_of_means;
       staging_out.ended.detail =
           fmt::format("fetch what it left on {}: {}", options_.lease_directory.transport.name,
                       staging_out.failed->message);

@@ -14,6 +14,12 @@ using agent::FrameKind;
 constexpr std::size_t kAhead = 4 << 20;  // bytes that wait to be sent
 constexpr Backoff kDialAgain{std::chrono::milliseconds(500), std::chrono::seconds(10)};
 
+/// Says which of the two machines has no room.
+Error on_this_machine(Error error) {
+  return error.kind == ErrorKind::full ? within("no room on this machine", std::move(error))
+                                       : error;
+}
+
 }  // namespace
 
 Result<std::unique_ptr<TransferQueue>> TransferQueue::open(os::Env& env,
@@ -144,7 +150,7 @@ void TransferQueue::begin() {
   }
   if (request.kind == TransferRequest::Kind::folder) return folder_ready_ ? offer() : read_folder();
   auto captured = objects_.capture(request.here, fileset::Expect::stored);
-  if (!captured) return end(captured.error());
+  if (!captured) return end(on_this_machine(captured.error()));
   captured_ = *std::move(captured);
   offer();
 }
@@ -172,7 +178,7 @@ void TransferQueue::read_folder() {
 void TransferQueue::on_folder(const TransferRequest& request, Result<ReadyFolder> ready) {
   progress_.reset();
   if (requests_.empty() || requests_.front() != request) return;
-  if (!ready) return end(ready.error());
+  if (!ready) return end(on_this_machine(ready.error()));
   captured_ = std::move(ready->captured);
   left_out_ = std::move(ready->left_out);
   folder_ready_ = true;
@@ -203,7 +209,7 @@ Status TransferQueue::on_frame(agent::Frame frame) {
       if (!receiver_ || !receiver_->open())
         return fail(ErrorKind::invalid, "bytes that nobody wanted");
       moved_ += std::ssize(frame.bytes);
-      return receiver_->add(frame.bytes);
+      return check_room_here(receiver_->add(frame.bytes));
     case FrameKind::end: return on_end();
     default: return fail(ErrorKind::invalid, "a frame that is no answer");
   }
@@ -264,18 +270,30 @@ void TransferQueue::feed() {
   step_ = Step::publishing;
 }
 
+/// Ends the request where this machine has no room for what comes: another connection would not
+/// make room. What is still on its way belongs to nothing, so this connection ends.
+Status TransferQueue::check_room_here(Status added) {
+  if (added || added.error().kind != ErrorKind::full) return added;
+  end(on_this_machine(added.error()));
+  return added;
+}
+
 Status TransferQueue::fetch_next() {
   while (!pieces_.empty()) {
     const agent::Piece piece = pieces_.front();
     pieces_.pop_front();
-    BERTH_TRY(receiver_->begin(piece));
+    if (const auto begun = receiver_->begin(piece); !begun) {
+      if (begun.error().kind != ErrorKind::full) return begun;
+      end(on_this_machine(begun.error()));
+      return {};
+    }
     if (!receiver_->open()) continue;  // all of it was here
     send_frame(FrameKind::get, agent::to_text(piece));
     return {};
   }
   const auto placed = place();
   if (options_.holders) options_.holders->add(options_.transport, captured_.fileset);
-  end(placed ? std::nullopt : std::optional(placed.error()));
+  end(placed ? std::nullopt : std::optional(on_this_machine(placed.error())));
   return {};
 }
 

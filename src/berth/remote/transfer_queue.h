@@ -96,6 +96,7 @@ class TransferQueue {
   void vouch();
   void on_push();
   void refuse(const Error& because);
+  Status check_room_here(Status added);
   Status fetch_next();
   Status place();
   void send_frame(agent::FrameKind kind, std::string_view bytes) {

@@ -19,6 +19,7 @@ constexpr Duration kWorkAhead = std::chrono::milliseconds(100);
 constexpr std::int64_t kMostAhead = 16;
 /// After that it is given back: what it stands behind is not brief after all.
 constexpr Duration kWaitsMost = std::chrono::milliseconds(500);
+constexpr int kNoSpaceMost = 3;          // starts of a task that found no room for its files
 constexpr std::size_t kMostAdvice = 16;  // notes that limits are advice
 
 store::TaskState state_of(schedule::TaskSettled::To to) {
@@ -221,6 +222,8 @@ void Attempts::end(exec::Ended ended, bool later) {
     return;
   }
   if (live->second.unknown) return settle_unknown(ended.token);
+  if (ended.no_space && ++no_space_[ended.task.value] >= kNoSpaceMost)
+    ended.cause = exec::Cause::cannot_start;
   finishing_.erase(ended.token.value);
   if (check_output(ended, later)) return settle(ended);
   finishing_.emplace(ended.token.value, std::move(ended));

@@ -113,10 +113,11 @@ class Attempts {
   std::unordered_map<std::int64_t, exec::Ended> finishing_;  // by token: ended well, see finish()
   /// Of tasks that were not taken over yet, or of which a later attempt runs: dealt with again.
   std::vector<exec::Ended> early_;
-  std::vector<exec::Ended> unstarted_;  // attempts that did not come to a process
-  BriefTasks brief_;                    // on workers that queue
-  exec::Unbegun unbegun_;               // sent ahead, but never launched
-  std::set<std::string> advice_;        // notes where limits are advice, and why
+  std::vector<exec::Ended> unstarted_;              // attempts that did not come to a process
+  BriefTasks brief_;                                // on workers that queue
+  exec::Unbegun unbegun_;                           // sent ahead, but never launched
+  std::unordered_map<std::int64_t, int> no_space_;  // by task: starts without room for its files
+  std::set<std::string> advice_;                    // notes where limits are advice, and why
   std::optional<Mono> no_start_since_;  // every attempt failed to start since then, and none runs
   std::optional<Error> no_start_;
 };
