@@ -54,6 +54,7 @@ Status start_detached(os::Env& env, run::Context& context, const store::RunRecor
   const std::int64_t size_before = before ? before->size : 0;
   const mode_t mask = env.mask();
   std::vector<std::string> words{"berth", "resume", record.name};
+  if (context.task_environment) words.emplace_back("--env-of-submission");
   const auto pointers = pointers_to(words);
   const pid_t pid = ::fork();
   if (pid < 0) return fail(ErrorKind::full, "cannot start a runner: {}", std::strerror(errno));

@@ -9,6 +9,7 @@
 #include "berth/cli/screen.h"
 #include "berth/cli/shared_options.h"
 #include "berth/run/clusters.h"
+#include "berth/run/recorded_environment.h"
 #include "berth/run/run_end.h"
 #include "berth/run/runner.h"
 #include "berth/run/study.h"
@@ -19,8 +20,11 @@ namespace {
 constexpr const char* kSendLarge =
     "send the experiment's folder also where it has more than 1 GiB or is a home directory";
 
+constexpr const char* kEnvOfSubmission =
+    "tasks get the environment of the submission, not the present one";
+
 struct ResumeOptions {
-  bool json = false, detach = false, send_large = false;
+  bool json = false, detach = false, send_large = false, env_of_submission = false;
   std::string run;
 
   void add_to(Options& options) {
@@ -28,12 +32,14 @@ struct ResumeOptions {
     options.flag("--detach", detach, "in the background, and print the run's name");
     add_run(options, run);
     options.flag("--send-large", send_large, kSendLarge);
+    options.flag("--env-of-submission", env_of_submission, kEnvOfSubmission);
     options.example("berth resume digits-3");
   }
 };
 
 struct RetryOptions {
   bool json = false, detach = false, failed = false, all = false, file = false, send_large = false;
+  bool env_of_submission = false;
   std::string run;
 
   void add_to(Options& options) {
@@ -47,6 +53,7 @@ struct RetryOptions {
         .excludes("--failed");
     add_run(options, run);
     options.flag("--send-large", send_large, kSendLarge);
+    options.flag("--env-of-submission", env_of_submission, kEnvOfSubmission);
     options.example("berth retry digits-3");
   }
 };
@@ -71,6 +78,20 @@ Status note_edited(os::Env& env, const store::RunRecord& record) {
       fmt::format("{} goes on as it was submitted; {}{} was edited since: take that with "
                   "berth retry --file {}\n",
                   record.name, other ? "what is included by " : "", (*now)->file, record.name));
+  return {};
+}
+
+/// Chooses the environment of the tasks, and says where the present one is not that of the
+/// submission.
+Status choose_environment(run::Context& context, const store::RunRecord& record,
+                          bool of_submission) {
+  if (of_submission) return run::use_recorded_environment(context, record.name);
+  BERTH_ASSIGN(const auto changed, run::changed_variables(context, record.name));
+  if (!changed.empty())
+    print_error(
+        fmt::format("note: the environment differs from that of the submission of {}; to use that "
+                    "one: --env-of-submission\n{}",
+                    record.name, run::to_text(changed)));
   return {};
 }
 
@@ -142,6 +163,7 @@ Result<int> resume(os::Env& env, const ResumeOptions& options) {
   }
   BERTH_TRY(note_edited(env, record));
   if (options.send_large) BERTH_TRY(run::confirm_sending(context, record));
+  BERTH_TRY(choose_environment(context, record, options.env_of_submission));
   if (options.detach) return drive_detached(env, context, record, options.json);
   return drive_to_end(env, context, record, options.json);
 }
@@ -163,9 +185,11 @@ Result<int> retry(os::Env& env, const RetryOptions& options) {
     return resume(env, {.json = options.json,
                         .detach = options.detach,
                         .send_large = options.send_large,
+                        .env_of_submission = options.env_of_submission,
                         .run = options.run});
   if (reopened.empty()) return run::exit_code_of(*context.store, record);
   if (options.send_large) BERTH_TRY(run::confirm_sending(context, record));
+  BERTH_TRY(choose_environment(context, record, options.env_of_submission));
   return drive_to_end(env, context, record, options.json, reopened);
 }
 

@@ -8,7 +8,10 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "berth/base/result.h"
 #include "berth/machine/capacity.h"
@@ -39,6 +42,8 @@ struct Context {
   std::function<Result<Sources>(const store::RunRecord&)> sources = {};
   std::shared_ptr<remote::Holders> holders = {};  ///< Made with the first remote worker.
   const remote::Cloud* cloud = nullptr;           ///< Of tests, in place of the plugin.
+  /// What tasks on this machine get instead of the environment of this process.
+  std::optional<std::vector<std::pair<std::string, std::string>>> task_environment = {};
 };
 
 /// $BERTH_DB, else $XDG_STATE_HOME/berth, else ~/.local/state/berth.

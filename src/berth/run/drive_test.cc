@@ -11,6 +11,7 @@
 #include "berth/os/loop.h"
 #include "berth/run/local_worker.h"
 #include "berth/run/run_testing.h"
+#include "berth/run/workload.h"
 #include "berth/store/failing_store.h"
 
 namespace berth::run {
@@ -381,7 +382,9 @@ TEST(DriveDevices, AFallenDeviceIsToldToItsHolderAndGivenToNobodyUntilItIsWell) 
 class SlowToFinish final : public exec::Worker {
  public:
   SlowToFinish(os::Env& env, const machine::Block& block)
-      : env_(env), groups_(env), worker_(env, nullptr, block, groups_) {}
+      : env_(env),
+        groups_(env),
+        worker_(env, nullptr, block, groups_, inherited_environment(env)) {}
   void send(const exec::ToWorker& message) override { worker_.send(message); }
   void set_reading(bool reads_output) override { worker_.set_reading(reads_output); }
   void take_messages(std::vector<exec::FromWorker>& messages) override {

@@ -43,6 +43,10 @@ inline std::string lock_file(const std::string& run) {
 inline std::string runner_log(const std::string& run) {
   return run + "/runner.log";
 }
+/// The environment of the run's submission (recorded_environment.h).
+inline std::string environment_file(const std::string& run) {
+  return run + "/environment";
+}
 /// What the run's tasks printed; an attempt that prints much has a file beside it (log_file.h).
 inline std::string output_log(const std::string& run) {
   return run + "/output.log";

@@ -2,17 +2,18 @@
 
 #include <algorithm>
 
-#include "berth/run/workload.h"
+#include <utility>
 
 namespace berth::run {
 
 LocalWorker::LocalWorker(os::Env& env, std::unique_ptr<agent::AgentClient> agent,
-                         const machine::Block& block, machine::Groups& groups)
+                         const machine::Block& block, machine::Groups& groups,
+                         exec::Environment environment)
     : env_(env),
       agent_(std::move(agent)),
       groups_(groups),
       machine_(block),
-      processes_(env, machine_, groups, inherited_environment(env)),
+      processes_(env, machine_, groups, std::move(environment)),
       alone_(agent_ == nullptr) {}
 
 void LocalWorker::send(const exec::ToWorker& message) {

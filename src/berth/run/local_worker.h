@@ -17,9 +17,10 @@ namespace berth::run {
 
 class LocalWorker final : public exec::Worker {
  public:
-  /// `agent`: nullptr where the tasks end with this process.
+  /// `agent`: nullptr where the tasks end with this process. `environment` is that of the tasks
+  /// which this process starts.
   LocalWorker(os::Env& env, std::unique_ptr<agent::AgentClient> agent, const machine::Block& block,
-              machine::Groups& groups);
+              machine::Groups& groups, exec::Environment environment);
 
   void send(const exec::ToWorker& message) override;
   void set_reading(bool reads_output) override;

@@ -142,7 +142,7 @@ Result<RecoveredAgents> find_agents(Context& context, const store::RunRecord& re
   std::vector<std::unique_ptr<agent::AgentClient>> clients;
   for (const auto& name : names)
     clients.push_back(agent::AttachedAgent::attach(env, agents_directory(run) + "/" + name,
-                                                   runner_side(env, epoch)));
+                                                   runner_side(context, epoch)));
   agent::settle(env, clients, env.now() + kAnswersWithin);
   for (std::size_t i = 0; i < clients.size(); ++i) {
     const std::string directory = agents_directory(run) + "/" + names[i];

@@ -10,6 +10,7 @@
 #include "berth/os/loop.h"
 #include "berth/run/clusters.h"
 #include "berth/run/drive.h"
+#include "berth/run/recorded_environment.h"
 #include "berth/run/study.h"
 #include "berth/store/database.h"
 
@@ -72,6 +73,7 @@ class Runner {
     BERTH_ASSIGN(record_, context_.store->find_run(record_.name));
     if (last_try_) record_.last_try = last_try_;
     const std::string directory = run_directory(context_, record_.name);
+    if (record_.epoch == 0) BERTH_TRY(record_environment(context_, record_.name));
     BERTH_ASSIGN(auto recovered, find_agents(context_, record_, Duration::max(),
                                              [&](const auto& note) { observer_.on_note(note); }));
     const auto orphaned = [&](std::optional<Token> token) {

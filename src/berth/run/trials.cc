@@ -7,6 +7,7 @@
 #include "berth/experiment/population.h"
 #include "berth/experiment/space.h"
 #include "berth/run/passive_worker.h"
+#include "berth/run/recorded_environment.h"
 
 namespace berth::run {
 namespace {
@@ -69,7 +70,7 @@ Trials::Trials(Context& context, const store::RunRecord& record, experiment::Pro
       enqueued_(env_, enqueued_directory(directory_)) {
   const bool external = program_.search.method == experiment::Search::Method::external;
   if (external) {
-    auto environment = inherited_environment(env_);
+    auto environment = task_environment(context_);
     set(environment, "BERTH_RUN", record_.name);
     set(environment, "BERTH_RUN_DIR", directory_);
     external_.emplace(env_,

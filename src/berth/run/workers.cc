@@ -8,11 +8,12 @@
 #include "berth/base/text.h"
 #include "berth/run/local_worker.h"
 #include "berth/run/passive_worker.h"
+#include "berth/run/recorded_environment.h"
 
 namespace berth::run {
 
-agent::RunnerSide runner_side(os::Env& env, std::int64_t epoch) {
-  return {epoch, inherited_environment(env)};
+agent::RunnerSide runner_side(const Context& context, std::int64_t epoch) {
+  return {epoch, task_environment(context)};
 }
 
 WorkerSlot& Workers::assign(Lease lease, const Source& source) {
@@ -48,9 +49,10 @@ std::unique_ptr<exec::Worker> Workers::start(WorkerSlot& slot, const Source& sou
                                          .block = slot.lease.alloc.block,
                                          .ledger_directory = context_.ledger_directory,
                                          .alloc = slot.lease.alloc.id},
-                                        runner_side(env, run_.record.epoch));
+                                        runner_side(context_, run_.record.epoch));
   }
-  return std::make_unique<LocalWorker>(env, std::move(agent), slot.lease.alloc.block, groups_);
+  return std::make_unique<LocalWorker>(env, std::move(agent), slot.lease.alloc.block, groups_,
+                                       task_environment(context_));
 }
 
 WorkerSlot& Workers::attach(std::unique_ptr<agent::AgentClient> agent, Lease lease,
@@ -63,8 +65,8 @@ WorkerSlot& Workers::attach(std::unique_ptr<agent::AgentClient> agent, Lease lea
   if (slot.lease.is_remote)
     slot.worker = std::move(agent);
   else
-    slot.worker =
-        std::make_unique<LocalWorker>(run_.env, std::move(agent), slot.lease.alloc.block, groups_);
+    slot.worker = std::make_unique<LocalWorker>(run_.env, std::move(agent), slot.lease.alloc.block,
+                                                groups_, task_environment(context_));
   return slot;
 }
 

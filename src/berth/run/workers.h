@@ -84,6 +84,6 @@ class Workers {
   std::int64_t made_ = 0;
 };
 
-agent::RunnerSide runner_side(os::Env& env, std::int64_t epoch);
+agent::RunnerSide runner_side(const Context& context, std::int64_t epoch);
 
 }  // namespace berth::run
