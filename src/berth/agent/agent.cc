@@ -72,6 +72,7 @@ Agent::Agent(os::Env& env, AgentOptions options, machine::Ledger ledger, os::Fd 
       journal_(env, options_.directory),
       lease_ends_(env.boot_clock() + std::min(options_.lease, kUnmetMost)) {
   if (options_.alloc.value != 0) looks_at_ = env.now() + kLooksEvery;
+  worker_->end_unmarked(options_.unmarked_orphans);
   worker_->on_messages([this] { wake(); });
   // What waits for the end of another must not start before this agent has looked at its lease.
   worker_->ask_first([this] {

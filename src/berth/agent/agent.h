@@ -48,6 +48,8 @@ struct AgentOptions {
   machine::AllocId alloc{};        ///< This process owns it before the first launch comes; 0: none.
   machine::GroupOptions groups{};
   std::vector<std::string> ask_drivers{};  ///< See exec::ProcessWorker.
+  /// Of orphans that this process adopts and that have no mark (exec/leftovers.h).
+  exec::Unmarked unmarked_orphans = exec::Unmarked::kept;
   std::string with{};  ///< A directory that the agent removes together with its own.
 };
 

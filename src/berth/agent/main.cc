@@ -57,6 +57,7 @@ Status live(os::Env& env, Words words) {
   options.groups = {
       .may_move = true, .keep_in = options.stay, .anchor = {"/proc/self/exe", "anchor"}};
   options.ask_drivers = {"/proc/self/exe", "watch-figures"};
+  options.unmarked_orphans = exec::Unmarked::ended;
   os::Fd parent;
   if (options.stay) {
     options.block = settle_in(env, std::move(options.block));

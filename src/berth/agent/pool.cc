@@ -10,6 +10,7 @@
 #include "berth/base/text.h"
 #include "berth/base/units.h"
 #include "berth/error.h"
+#include "berth/exec/leftovers.h"
 #include "berth/fileset/fileset.h"
 #include "berth/os/user_directory.h"
 
@@ -121,6 +122,7 @@ Result<Leased> Pool::lease(const AskLease& wanted) {
     BERTH_ASSIGN(auto file, parse_agent_file(text));
     return Leased{lease_directory, std::move(file.block)};
   }
+  exec::end_abandoned(env_);  // what agents left that were killed here still uses its cores
   BERTH_ASSIGN(const auto alloc, cluster_.allocate({.requirements = {wanted.ask.resources, 1},
                                                     .selection = wanted.ask.selection,
                                                     .priority = wanted.ask.priority,

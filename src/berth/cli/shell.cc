@@ -8,6 +8,7 @@
 #include "berth/cli/options.h"
 #include "berth/cli/print.h"
 #include "berth/cli/run_view.h"
+#include "berth/exec/leftovers.h"
 #include "berth/run/task_report.h"
 
 namespace berth::cli {
@@ -43,6 +44,7 @@ Result<int> open_shell(os::Env& env, const ShellOptions& options) {
   if (::chdir(report.directory.c_str()) != 0)
     return fail(ErrorKind::denied, "{}: {}", report.directory, std::strerror(errno));
   for (const auto& [name, value] : report.environment) ::setenv(name.c_str(), value.c_str(), 1);
+  ::setenv(exec::kShellVariable.data(), id.c_str(), 1);  // a retry must not end what a person does
   std::vector<std::string> words = options.words;
   if (words.empty()) {
     print_error(fmt::format("{} ran here:\n  {}\n", id, report.command));

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "berth/exec/leftovers.h"
 #include "berth/machine/enclosing_task.h"
 
 namespace berth::exec {
@@ -18,7 +19,8 @@ constexpr std::array<std::string_view, 5> kVisibility{
 Environment inherited_environment(os::Env& env) {
   auto environment = env.environment();
   std::erase_if(environment, [](const auto& variable) {
-    return std::ranges::find(kVisibility, variable.first) != kVisibility.end();
+    return variable.first == kShellVariable ||
+           std::ranges::find(kVisibility, variable.first) != kVisibility.end();
   });
   // The threads that the task around this process was given are not those of its own tasks.
   if (const auto task = machine::enclosing_task(env)) {

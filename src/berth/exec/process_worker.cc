@@ -1,79 +1,20 @@
-#include "berth/exec/process_worker.h"
-
 #include <algorithm>
-#include <array>
 #include <csignal>
 
 #include "berth/base/units.h"
 #include "berth/exec/command.h"
 #include "berth/exec/environment.h"
-#include "berth/exec/task_container.h"
+#include "berth/exec/worker_process.h"
 #include "berth/machine/enclosing_task.h"
 
 namespace berth::exec {
 namespace {
 
-/// How long after a task's end a process that escaped its group may hold the task's output open.
-constexpr Duration kLinger = std::chrono::milliseconds(200);
-/// A group whose leader went at TERM is looked at until it is empty or its grace is over: at first
-/// after so long, then twice as long each time, for a look reads all of /proc.
-constexpr Duration kLookFirst = std::chrono::milliseconds(10);
-constexpr Duration kLookMost = std::chrono::milliseconds(300);
+constexpr Duration kReapsEvery = std::chrono::seconds(10);
 /// Read at most this much of one task before the others get their turn.
 constexpr std::size_t kReadsATurn = 16;
-/// What a shell exits with whose last command, or under pipefail any of a pipe, had a signal.
-constexpr int kPipeClosed = 128 + SIGPIPE;
-constexpr std::string_view kPipeClosedText =
-    "a command wrote to a pipe whose reader had ended, as sort does in `sort | head`; where that "
-    "is "
-    "well, say `(sort || [ $? = 141 ]) | head`";
-
-/// "12.3 GiB of 10.0 GiB on GPU-…".
-std::string describe_share(const machine::OverShare& over) {
-  return fmt::format("{} of {} on {}", format_bytes(over.has), format_bytes(over.share), over.uuid);
-}
 
 }  // namespace
-
-struct ProcessWorker::Process {
-  explicit Process(ProcessWorker& worker)
-      : exits(worker.env_->loop(),
-              [this, &worker] {
-                if (!exit) worker.on_exit(*this);
-                worker.arm();
-              }),
-        prints(worker.env_->loop(),
-               [this, &worker] {
-                 worker.drain(*this, Stream::out);
-                 worker.arm();
-               }),
-        complains(worker.env_->loop(), [this, &worker] {
-          worker.drain(*this, Stream::err);
-          worker.arm();
-        }) {}
-
-  TaskNumber task;
-  Token token;
-  Duration timeout{}, grace{};
-  machine::Reservation reservation;
-  std::unique_ptr<machine::Group> group;
-  std::unique_ptr<TaskContainer> container;  // where the launch is isolated
-  os::Child child;
-  MetricReader out_metrics, err_metrics{Stream::err};
-  std::string unreadable;        // a metric line, and why it is none
-  std::optional<Mono> limit;     // when its time is up
-  std::optional<Mono> kill_at;   // TERM was sent: when KILL follows
-  std::optional<Mono> close_at;  // it has exited: when its output is closed on whoever holds it
-  std::optional<os::ExitStatus> exit;
-  std::optional<Mono> group_look_at;  // the leader is gone, its children still have their grace
-  Duration look_pause = kLookFirst;   // until the look behind the next
-  machine::GroupUsage usage;
-  bool killed = false;
-  Cause verdict = Cause::ok;  // ours: time_limit, stopped or gpu_memory
-  GpuMemOver gpu_mem_over = GpuMemOver::unwatched;
-  machine::OverShare over;  // of its devices the most that it had beyond a share
-  os::Poll exits, prints, complains;
-};
 
 ProcessWorker::ProcessWorker(os::Env& env, machine::Machine& machine, machine::Groups& groups,
                              Environment environment, const std::vector<std::string>& ask_drivers)
@@ -95,6 +36,7 @@ ProcessWorker::~ProcessWorker() {
     if (!process->exit) (void)env_->signal_group(process->child.pid, SIGKILL);
     if (process->group) groups_->release(std::move(process->group));
   }
+  if (adopts_.value_or(false)) end_all_leftovers();
 }
 
 void ProcessWorker::send(const ToWorker& message) {
@@ -114,7 +56,7 @@ void ProcessWorker::send(const ToWorker& message) {
     while (!waiting_.empty()) give_back(waiting_.begin(), Cause::stopped);
     for (auto& process : processes_) {
       if (process->verdict == Cause::ok) process->verdict = Cause::stopped;
-      if (!process->close_at) process->kill_at = env_->now();
+      if (!process->close_at && !process->leftovers_since) process->kill_at = env_->now();
     }
   }
   arm();
@@ -195,6 +137,7 @@ void ProcessWorker::launch(const Launch& launch) {
     process->container = *std::move(container);
   }
   process->group = groups_->acquire(block);
+  adopt_orphans(*process);
   auto child = start(spec, *process, launch.enforce);
   if (!child) {
     if (process->group) groups_->release(std::move(process->group));
@@ -203,6 +146,7 @@ void ProcessWorker::launch(const Launch& launch) {
       error.message += fmt::format("; {}", kNoStrictShell);
     return refuse(error);
   }
+  adopt_orphans(*process);
   process->child = *std::move(child);
   process->exits.watch(process->child.exited.number());
   if (launch.timeout > Duration(0)) process->limit = env_->now() + launch.timeout;
@@ -278,19 +222,6 @@ ProcessWorker::Process* ProcessWorker::find(Token token) {
   return found != processes_.end() ? found->get() : nullptr;
 }
 
-/// One that is stopped hears it only when it goes on.
-void ProcessWorker::terminate(const Process& process) {
-  (void)env_->signal_group(process.child.pid, SIGTERM);
-  (void)env_->signal_group(process.child.pid, SIGCONT);
-}
-
-void ProcessWorker::end(Process& process, Cause verdict) {
-  if (process.verdict == Cause::ok) process.verdict = verdict;
-  if (process.exit || process.kill_at) return;
-  terminate(process);
-  process.kill_at = env_->now() + process.grace;
-}
-
 void ProcessWorker::set_reading(bool reads_output) {
   reads_output_ = reads_output;
   arm();
@@ -306,6 +237,11 @@ void ProcessWorker::take_messages(std::vector<FromWorker>& messages) {
 void ProcessWorker::step() {
   if (may_act_ && !may_act_()) return;
   const Mono now = env_->now();
+  // Orphans that a task leaves while it runs become zombies of this process.
+  if (reaps_at_ && now >= *reaps_at_) {
+    (void)env_->adopted();
+    reaps_at_ = now + kReapsEvery;
+  }
   for (auto& process : processes_) {
     check_deadlines(*process, now);
     const bool drained = !process->child.out && !process->child.err;
@@ -330,39 +266,20 @@ void ProcessWorker::arm() {
     process->exits.watch(process->exit ? -1 : child.exited.number());
     process->prints.watch(reads_output_ ? child.out.number() : -1);
     process->complains.watch(reads_output_ ? child.err.number() : -1);
-    for (const auto& at : {process->limit, process->kill_at, process->group_look_at}) consider(at);
+    for (const auto& at :
+         {process->limit, process->kill_at, process->group_look_at, process->leftovers_look_at})
+      consider(at);
     if (process->container && process->container->ending()) continue;
     consider(process->close_at);
     if (process->close_at && !child.out && !child.err) consider(Mono{});
   }
+  if (!processes_.empty()) consider(reaps_at_);
   for (const auto& waiting : waiting_) {
     consider(waiting.until);
     if (!waits(waiting.launch)) consider(Mono{});
   }
   due_.no_later_than(first);
   if (!pending_.empty() && wake_) wake_();
-}
-
-void ProcessWorker::check_deadlines(Process& process, Mono now) {
-  if (process.limit && now >= *process.limit) {
-    process.limit.reset();
-    if (process.verdict == Cause::ok) process.verdict = Cause::time_limit;
-    if (!process.kill_at) {
-      terminate(process);
-      process.kill_at = now + process.grace;
-    }
-  }
-  const bool over = process.kill_at && now >= *process.kill_at;
-  if (process.group_look_at && (over || now >= *process.group_look_at)) {
-    process.group_look_at = now + process.look_pause;
-    process.look_pause = std::min(2 * process.look_pause, kLookMost);
-    if (over) (void)env_->signal_group(process.child.pid, SIGKILL);
-    if (over || !env_->group_alive(process.child.pid)) end_group(process);
-  } else if (over && !process.exit) {
-    process.kill_at.reset();
-    process.killed = true;
-    (void)env_->signal_group(process.child.pid, SIGKILL);
-  }
 }
 
 void ProcessWorker::drain(Process& process, Stream stream) {
@@ -390,88 +307,6 @@ void ProcessWorker::take(Process& process, MetricReader::Reading reading) {
     pending_.emplace_back(Metric{process.task, process.token, std::move(name), value});
   if (process.unreadable.empty() && !reading.unreadable.empty())
     process.unreadable = reading.unreadable + ": " + reading.because;
-}
-
-void ProcessWorker::on_exit(Process& process) {
-  // Unless it was asked to end and has its grace, the rest of its group goes first, while the
-  // unreaped leader still keeps the group's number taken.
-  const bool graced = process.kill_at.has_value();
-  if (!graced) (void)env_->signal_group(process.child.pid, SIGKILL);
-  auto status = env_->reap(process.child);
-  if (!status) {
-    process.exit = os::ExitStatus{.code = 0, .signal = SIGKILL};
-    process.unreadable = status.error().message;
-  } else if (*status) {
-    process.exit = **status;
-  } else {
-    return;
-  }
-  process.exits.stop();
-  process.limit.reset();
-  if (guard_) guard_->remove(process.token.value);
-  if (graced)
-    process.group_look_at = env_->now();
-  else
-    end_group(process);
-}
-
-void ProcessWorker::end_group(Process& process) {
-  process.group_look_at.reset();
-  process.kill_at.reset();
-  if (process.group) {
-    process.usage = groups_->usage(*process.group);
-    groups_->release(std::move(process.group));
-  }
-  if (process.container)
-    process.container->end(process.verdict == Cause::ok && process.exit->signal == 0 &&
-                           process.exit->code == 0);
-  process.close_at = env_->now() + kLinger;
-  drain(process, Stream::out);
-  drain(process, Stream::err);
-}
-
-void ProcessWorker::conclude(Process& process) {
-  take(process, process.out_metrics.finish());
-  take(process, process.err_metrics.finish());
-  const os::ExitStatus& exit = *process.exit;
-  Ended ended{.task = process.task, .token = process.token, .exit_code = {}, .detail = {}};
-  ended.signal = exit.signal;
-  if (exit.signal == 0) ended.exit_code = exit.code;
-  ended.cpu = exit.cpu;
-  ended.peak_mem = process.usage.peak_mem > 0 ? process.usage.peak_mem : exit.peak_rss;
-  const bool failed = exit.signal != 0 || exit.code != 0;
-  const std::string limit = format_bytes(process.reservation.block().resources.get(Known::mem));
-  const bool ours = process.verdict == Cause::time_limit || process.verdict == Cause::gpu_memory;
-  if (process.verdict != Cause::ok && (failed || ours)) {
-    ended.cause = process.verdict;
-    if (process.verdict == Cause::gpu_memory)
-      ended.detail = "its processes had " + describe_share(process.over);
-    if (process.verdict == Cause::time_limit)
-      ended.detail = fmt::format("it ran longer than {}{}", format_duration(process.timeout),
-                                 process.killed ? " and ignored TERM" : "");
-  } else if (failed && process.usage.oom_kills > 0) {
-    ended.cause = Cause::out_of_memory;
-    ended.detail = fmt::format("the kernel killed it at its limit of {}", limit);
-  } else if (exit.signal != 0) {
-    ended.cause = Cause::signal;
-  } else if (exit.code != 0) {
-    ended.cause = Cause::exit_code;
-    if (exit.code == kPipeClosed) ended.detail = kPipeClosedText;
-  } else if (process.usage.oom_kills > 0) {
-    ended.detail = fmt::format("a child of it was killed at the limit of {}", limit);
-  }
-  if (ended.detail.empty() && process.over.has > 0)
-    ended.detail = "it had more GPU memory than its share: " + describe_share(process.over);
-  if (ended.detail.empty() && !process.unreadable.empty())
-    ended.detail = fmt::format("a metric line could not be read: {}", process.unreadable);
-  if (process.container && ended.cause == Cause::exit_code)
-    if (auto why = process.container->why_never_started(exit.code); !why.empty()) {
-      ended.cause = Cause::cannot_start;
-      ended.exit_code.reset();
-      ended.detail = std::move(why);
-    }
-  pending_.emplace_back(std::move(ended));
-  process.child = {};
 }
 
 }  // namespace berth::exec

@@ -12,6 +12,7 @@
 #include <optional>
 #include <vector>
 
+#include "berth/exec/leftovers.h"
 #include "berth/exec/metrics.h"
 #include "berth/exec/unbegun.h"
 #include "berth/exec/worker.h"
@@ -32,6 +33,9 @@ class ProcessWorker final : public Worker {
   ProcessWorker(const ProcessWorker&) = delete;
   ProcessWorker& operator=(const ProcessWorker&) = delete;
   ~ProcessWorker() override;
+
+  /// Says which adopted orphans without a mark are leftovers of tasks.
+  void end_unmarked(Unmarked unmarked) { unmarked_ = unmarked; }
 
   /// Its owner says whether it may still act on what its processes did and on the time that has
   /// passed. It is asked first, each time; told no, the worker leaves everything as it is.
@@ -68,6 +72,10 @@ class ProcessWorker final : public Worker {
   void take(Process& process, MetricReader::Reading reading);
   void on_exit(Process& process);
   void end_group(Process& process);
+  void adopt_orphans(const Process& process);
+  void end_leftovers(Process& process);
+  void end_all_leftovers();
+  void close_output(Process& process);
   void conclude(Process& process);
   void check_deadlines(Process& process, Mono now);
 
@@ -82,6 +90,9 @@ class ProcessWorker final : public Worker {
   std::vector<FromWorker> pending_;
   std::function<bool()> may_act_;
   bool reads_output_ = true;
+  std::optional<bool> adopts_;  // orphans of tasks; nullopt: every task so far has a control group
+  std::optional<Mono> reaps_at_;  // when orphans that have ended are reaped next
+  Unmarked unmarked_ = Unmarked::kept;
   os::Timer due_{env_->loop(), [this] { step(); }};
 };
 

@@ -13,14 +13,20 @@ constexpr std::string_view kTaskLedger = "within.";
 
 /// The worker of "1234.567890.42".
 std::optional<os::ProcessIdentity> worker_of(std::string_view id) {
-  const auto parts = split(id, '.');
-  if (parts.size() != 3) return std::nullopt;
-  const auto pid = parse_integer(parts[0]), started_at = parse_integer(parts[1]);
-  if (!pid || !started_at || !parse_integer(parts[2]) || *pid <= 1) return std::nullopt;
-  return os::ProcessIdentity{static_cast<pid_t>(*pid), *started_at};
+  const auto mark = read_task_mark(id);
+  return mark ? std::optional(mark->worker) : std::nullopt;
 }
 
 }  // namespace
+
+std::optional<TaskMark> read_task_mark(std::string_view value) {
+  const auto parts = split(value.substr(0, value.find(' ')), '.');
+  if (parts.size() != 3) return std::nullopt;
+  const auto pid = parse_integer(parts[0]), started_at = parse_integer(parts[1]);
+  const auto token = parse_integer(parts[2]);
+  if (!pid || !started_at || !token || *pid <= 1) return std::nullopt;
+  return TaskMark{{static_cast<pid_t>(*pid), *started_at}, Token{*token}};
+}
 
 std::optional<EnclosingTask> enclosing_task(os::Env& env) {
   const auto text = env.variable("BERTH_ALLOC");

@@ -7,6 +7,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "berth/base/ids.h"
@@ -19,6 +20,14 @@ struct EnclosingTask {
   std::string id;  // "1234.567890.42": of the worker's process, and of the attempt
   Block block;     // what the worker gave it
 };
+
+/// What the first word of BERTH_ALLOC names.
+struct TaskMark {
+  os::ProcessIdentity worker;
+  Token token;  // of the attempt
+};
+/// nullopt: no worker wrote the value.
+std::optional<TaskMark> read_task_mark(std::string_view value);
 
 /// Reads BERTH_ALLOC. nullopt: it is absent, no worker wrote it, or its worker does not live on
 /// this machine, as for a process that outlived its task or was moved to another machine.

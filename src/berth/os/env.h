@@ -266,6 +266,14 @@ class Env {
   virtual Result<Child> spawn(const SpawnSpec& spec) = 0;
   /// Reaps the child and returns how it ended; nullopt while it lives.
   virtual Result<std::optional<ExitStatus>> reap(const Child& child) = 0;
+  /// Makes this process the parent of the orphans among its descendants, which adopted() lists.
+  /// Failure: impossible, where the system cannot.
+  virtual Status adopt_orphans() {
+    return fail(ErrorKind::impossible, "this system adopts no orphans");
+  }
+  /// Returns the living children of this process that spawn() did not start, which are orphans of
+  /// what it started, and reaps those that have ended. A pid stays theirs until the next call.
+  virtual std::vector<pid_t> adopted() { return {}; }
   /// Signals a whole process group. Failure: not_found, where there is none.
   virtual Status signal_group(pid_t group, int signal) = 0;
   /// Signals a process that the caller knows to be there, for else the pid may be another's by now.

@@ -373,10 +373,10 @@ class PosixEnv final : public Env {
   }
   Status signal_process(const ProcessIdentity& process, int signal) override {
     BERTH_ASSERT(process.pid > 1);
-    if (!alive(process)) return fail(ErrorKind::not_found, "process {} is gone", process.pid);
-    if (::kill(process.pid, signal) != 0) return errno_error(errno, "signal a process");
-    return {};
+    return signal_process_posix(*this, process, signal);
   }
+  Status adopt_orphans() override { return adopt_orphans_posix(); }
+  std::vector<pid_t> adopted() override { return adopted_posix(*this); }
   ProcessIdentity self() override {
     if (self_.pid != getpid()) {
       const auto text = read_file("/proc/self/stat", kStatSize);

@@ -18,6 +18,8 @@
 #include <cerrno>
 #include <csignal>
 #include <cstring>
+#include <mutex>
+#include <set>
 
 #include "berth/base/text.h"
 #include "berth/base/units.h"
@@ -100,6 +102,14 @@ std::optional<std::int64_t> number_of_living(std::string_view stat, std::size_t 
   const auto number = parse_integer(fields[field - kFirst]);
   if (!number) return std::nullopt;
   return *number;
+}
+
+/// The parent, field 4, of a process that may be a zombie.
+pid_t parent_of(std::string_view stat) {
+  const auto name_end = stat.rfind(')');
+  if (name_end == std::string::npos) return 0;
+  const auto fields = words(stat.substr(name_end + 1));
+  return fields.size() < 2 ? 0 : static_cast<pid_t>(parse_integer(fields[1]).value_or(0));
 }
 
 /// Where execvp would find it, as seen from `directory`.
@@ -254,6 +264,80 @@ std::unexpected<Error> errno_error(int number, std::string_view what) {
 
 mode_t g_task_umask = kPresentUmask;
 
+namespace {
+
+/// The children that spawn_posix() started and nobody has reaped, on whatever thread.
+class SpawnedChildren {
+ public:
+  /// While it is locked a child may exist that is not in the set yet.
+  std::mutex mutex;
+  std::set<pid_t> pids;
+
+  void remove(pid_t pid) {
+    const std::lock_guard guard(mutex);
+    pids.erase(pid);
+  }
+};
+
+SpawnedChildren& spawned_children() {
+  static auto* children = new SpawnedChildren;  // threads may outlive static objects
+  return *children;
+}
+
+constexpr std::size_t kStatSize = 8192;
+
+/// Its children by the kernel's own list, which old kernels and some containers lack.
+std::vector<pid_t> children_of_this_process(Env& env) {
+  constexpr std::size_t kMostText = 8 << 20;
+  std::vector<pid_t> children;
+  const pid_t self = getpid();
+  if (const auto list =
+          env.read_file(fmt::format("/proc/self/task/{}/children", self), kMostText)) {
+    for (const auto word : words(*list))
+      children.push_back(static_cast<pid_t>(parse_integer(word).value_or(0)));
+    return children;
+  }
+  for (const auto& name : env.list("/proc").value_or(std::vector<std::string>{})) {
+    if (name.find_first_not_of("0123456789") != std::string::npos) continue;
+    const auto stat = env.read_file("/proc/" + name + "/stat", kStatSize);
+    if (stat && parent_of(*stat) == self)
+      children.push_back(static_cast<pid_t>(parse_integer(name).value_or(0)));
+  }
+  return children;
+}
+
+}  // namespace
+
+Status signal_process_posix(Env& env, const ProcessIdentity& process, int signal) {
+  // A pidfd names one process, though its pid may be used again at any moment.
+  const Fd fd(env, static_cast<int>(syscall(SYS_pidfd_open, process.pid, 0)));
+  const bool gone = !fd && errno == ESRCH;
+  if (gone || !env.alive(process))
+    return fail(ErrorKind::not_found, "process {} is gone", process.pid);
+  const long sent = fd ? syscall(SYS_pidfd_send_signal, fd.number(), signal, nullptr, 0)
+                       : kill(process.pid, signal);
+  if (sent != 0) return errno_error(errno, "signal a process");
+  return {};
+}
+
+Status adopt_orphans_posix() {
+  if (prctl(PR_SET_CHILD_SUBREAPER, 1) != 0) return errno_error(errno, "adopt orphans");
+  return {};
+}
+
+std::vector<pid_t> adopted_posix(Env& env) {
+  siginfo_t any{};
+  if (::waitid(P_ALL, 0, &any, WEXITED | WNOHANG | WNOWAIT) != 0) return {};  // it has no child
+  auto& spawned = spawned_children();
+  std::vector<pid_t> adopted;
+  for (const pid_t pid : children_of_this_process(env)) {
+    const std::lock_guard guard(spawned.mutex);
+    if (pid <= 1 || spawned.pids.contains(pid)) continue;
+    if (::waitpid(pid, nullptr, WNOHANG) == 0) adopted.push_back(pid);
+  }
+  return adopted;
+}
+
 Result<Child> spawn_posix(Env& env, const SpawnSpec& spec) {
   BERTH_ASSERT(!spec.argv.empty());
   BERTH_ASSIGN(const std::string path, find_program(spec));
@@ -294,12 +378,16 @@ Result<Child> spawn_posix(Env& env, const SpawnSpec& spec) {
   sigemptyset(&launch.signals);
   int pidfd = -1;
   pid_t pid = -1;
+  auto& spawned = spawned_children();
+  std::unique_lock registers(spawned.mutex);
   if (spec.group != nullptr) pid = start_in_group(launch, spec.group->number(), pidfd);
   if (pid < 0 && (spec.group == nullptr || errno == ENOSYS)) {
     if (spec.group != nullptr) launch.group = spec.group->number();
     pid = clone(run_child, child_stack_top(), kSharing | CLONE_PIDFD | SIGCHLD, &launch, &pidfd);
   }
   const int clone_errno = errno;
+  if (pid > 0) spawned.pids.insert(pid);
+  registers.unlock();
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
   if (pid < 0)
     return errno_error(clone_errno,
@@ -308,6 +396,7 @@ Result<Child> spawn_posix(Env& env, const SpawnSpec& spec) {
   Child child{pid, Fd(env, pidfd), std::move(out.read), std::move(err.read)};
   if (launch.failed_step != nullptr) {
     while (waitpid(pid, nullptr, 0) < 0 && errno == EINTR) continue;
+    spawned.remove(pid);
     if (launch.failed_step == launch.path && launch.failed_errno == ENOENT)
       return fail(ErrorKind::not_found, "{}: the interpreter that it names (#!) does not exist",
                   spec.argv.front());
@@ -321,7 +410,6 @@ std::optional<std::int64_t> start_time_posix(std::string_view stat) {
 }
 
 bool group_alive_posix(Env& env, pid_t group) {
-  constexpr std::size_t kStatSize = 8192;
   if (::kill(-group, 0) != 0) return false;
   const auto names = env.list("/proc");
   if (!names) return true;  // nobody can tell
@@ -336,9 +424,12 @@ Result<std::optional<ExitStatus>> reap_posix(const Child& child) {
   siginfo_t info{};
   rusage usage{};
   // The system call gives the usage of this one child; the wrapper does not.
+  auto& spawned = spawned_children();
+  const std::lock_guard guard(spawned.mutex);
   if (syscall(SYS_waitid, P_PIDFD, child.exited.number(), &info, WEXITED | WNOHANG, &usage) != 0)
     return errno_error(errno, "wait for a process");
   if (info.si_pid == 0) return std::nullopt;
+  spawned.pids.erase(info.si_pid);
   ExitStatus status;
   if (info.si_code == CLD_EXITED)
     status.code = info.si_status;

@@ -13,6 +13,12 @@ Result<std::optional<ExitStatus>> reap_posix(const Child& child);
 /// nullopt for a zombie, and for a text that has no such field.
 std::optional<std::int64_t> start_time_posix(std::string_view stat);
 
+// The parts of Env of these names.
+
+Status signal_process_posix(Env& env, const ProcessIdentity& process, int signal);
+Status adopt_orphans_posix();
+std::vector<pid_t> adopted_posix(Env& env);
+
 bool group_alive_posix(Env& env, pid_t group);
 
 /// The umask that children get; kPresentUmask stands for this process's own.

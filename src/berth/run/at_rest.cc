@@ -57,7 +57,9 @@ Result<std::vector<TaskNumber>> reopen(Context& context, const std::string& run_
 Status end_what_was_left(Context& context, const std::string& run_name) {
   BERTH_ASSIGN(const auto record, context.store->find_run(run_name));
   BERTH_ASSIGN(const KeptOut kept_out, keep_runners_out(context, record));
-  return end_agents(context, record);
+  BERTH_TRY(end_agents(context, record));
+  BERTH_TRY(end_orphans(*context.env, run_directory(context, run_name), [](auto) { return true; }));
+  return {};
 }
 
 Status remove(Context& context, const std::string& run_name) {

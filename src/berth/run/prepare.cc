@@ -1,10 +1,10 @@
 #include "berth/run/prepare.h"
 
 #include <algorithm>
-#include <csignal>
 
 #include "berth/base/text.h"
 #include "berth/base/units.h"
+#include "berth/exec/leftovers.h"
 #include "berth/machine/enclosing_task.h"
 #include "berth/machine/group_plan.h"
 #include "berth/run/runner.h"
@@ -149,28 +149,7 @@ Result<store::RunRecord> submit(Context& context, const experiment::Program& pro
 
 Result<int> end_orphans(os::Env& env, const std::string& run_directory,
                         const std::function<bool(std::optional<Token>)>& orphaned) {
-  constexpr std::size_t kLargestEnvironment = 4U << 20;
-  constexpr std::string_view kToken = "BERTH_TOKEN=";
-  const std::string mark = "BERTH_RUN_DIR=" + run_directory;
-  const auto self = env.self().pid;
-  int ended = 0;
-  BERTH_ASSIGN(const auto names, env.list("/proc"));
-  for (const auto& name : names) {
-    if (name.find_first_not_of("0123456789") != std::string::npos) continue;
-    const auto pid = static_cast<pid_t>(std::strtol(name.c_str(), nullptr, 10));
-    if (pid <= 1 || pid == self) continue;
-    const auto text = env.read_file(fmt::format("/proc/{}/environ", pid), kLargestEnvironment);
-    if (!text) continue;  // gone, or not ours to read
-    bool marked = false;
-    std::optional<Token> token;
-    for (const auto entry : split(*text, '\0')) {
-      marked = marked || entry == mark;
-      if (!entry.starts_with(kToken)) continue;
-      if (const auto value = parse_integer(entry.substr(kToken.size()))) token = Token{*value};
-    }
-    if (marked && orphaned(token) && env.signal_pid(pid, SIGKILL)) ++ended;
-  }
-  return ended;
+  return exec::end_marked(env, "BERTH_RUN_DIR=" + run_directory, orphaned);
 }
 
 }  // namespace berth::run

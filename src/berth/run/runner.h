@@ -122,9 +122,9 @@ Status remove(Context& context, const std::string& run_name);
 /// Returns how many.
 Result<int> remove_strays(Context& context);
 
-/// Ends processes of this run whose runner or worker is dead. They have the run's directory in
-/// BERTH_RUN_DIR; `orphaned` is asked about each, by the attempt that it belongs to, if to any.
-/// Returns how many were ended.
+/// Ends processes of this run whose runner or worker is dead (exec::end_marked). They have the
+/// run's directory in BERTH_RUN_DIR; `orphaned` chooses among them by the attempt to which they
+/// belong, if to any. Returns how many were ended.
 Result<int> end_orphans(os::Env& env, const std::string& run_directory,
                         const std::function<bool(std::optional<Token>)>& orphaned);
 /// Ends the agents of a run that nobody drives, where they answer, and everything that they run.
