@@ -41,6 +41,7 @@ inline constexpr int kMostDevices = 64;
 /// With up to this many available devices every policy is exact; above, an anytime search reports
 /// its bound.
 inline constexpr int kExactDevices = 16;
+inline constexpr std::int64_t kIterations = 200'000;  // of a search, in sets valued
 
 enum class Objective : std::uint8_t {
   sum,   // the sum of the scores of all pairs
@@ -51,9 +52,10 @@ inline constexpr int kObjectives = 3;
 
 /// Ties go to the lowest indices: of two sets to the one whose ascending list is the smaller.
 enum class PolicyKind : std::uint8_t {
-  packed,       // the best set; among equals the one that leaves the best 8-, then 4-, then 2-set
-  best_effort,  // the best set of the best partition of all available devices into sets of k
-  simple,       // the lowest indices
+  packed,  // the best set; of equals the one with the most pairs of devices on one NUMA node, then
+           // the one that leaves the best 8-, then 4-, then 2-set
+  best_effort,         // the best set of the best partition of all available devices into sets of k
+  simple,              // the lowest indices
   static_dgx1_pascal,  // the first available group of the size in the policy's list
   static_dgx1_volta,
   static_dgx2,
@@ -113,16 +115,19 @@ class BERTH_EXPORT Policy {
 /// often. Threads: one at a time, as it has scratch space.
 ///
 /// With more than kExactDevices available, `packed` and `best_effort` search; ties of `packed` go
-/// to the set that leaves the greatest sum of pairs, as far as the search went; a ring of more than
+/// to the set with the most pairs on one NUMA node, then to the one that leaves the highest sum of
+/// pairs, as far as the search went; a ring of more than
 /// kExactDevices is the best one found, so its weakest link may be weaker than the best ring's,
 /// never stronger.
 class BERTH_EXPORT Chooser {
  public:
   /// `scores`: row-major devices × devices, each at least 0 and at most 10^6, symmetric; the
   /// diagonal is not read. `iterations` bounds the search above kExactDevices, in sets valued.
+  /// `nodes`: the NUMA node of each device, negative if it is unknown, or nothing.
   static Result<Chooser> make(std::span<const std::int32_t> scores, int devices,
-                              std::int64_t iterations = 200'000);
-  /// The scores of a topology's links; device i is the i-th of its devices.
+                              std::int64_t iterations = kIterations,
+                              std::span<const int> nodes = {});
+  /// The scores of a topology's links, and its NUMA nodes; device i is the i-th of its devices.
   static Result<Chooser> make(const topology::Topology& topology);
   Chooser(Chooser&&) noexcept;
   Chooser& operator=(Chooser&&) noexcept;

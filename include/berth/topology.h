@@ -97,11 +97,14 @@ BERTH_EXPORT int score(const Link& link);
 /// SYS from the other".
 BERTH_EXPORT Status check(const Topology& topology);
 
-/// Reads any of the formats below, which it recognises by their contents.
+/// Reads any of the formats below, and `amd-smi topology` (text or --json), which it recognises by
+/// their contents. Of amd-smi, PCIE of two hops (through one CPU) is NODE and of more SYS, as it
+/// prints no NUMA nodes; its XGMI is as read_rocm_smi() has it.
 BERTH_EXPORT Result<Topology> read(std::string_view text, const std::string& name);
-/// `nvidia-smi topo -m`: tabs or blanks, ANSI codes, NIC rows and columns, affinity ranges, N/A,
-/// legend, missing header or rows. An NV# entry is the fabric alone. A pair that only one of its
-/// rows has is symmetric; without a header, columns behind the last NVLink are taken for NICs.
+/// `nvidia-smi topo -m`: tabs or blanks (also non-breaking ones), ANSI codes, NIC rows and columns,
+/// affinity ranges, N/A, legend, missing header or rows, lines that were wrapped, and heads or
+/// cells without a blank between them. An NV# entry is the fabric alone. A pair that only one of
+/// its rows has is symmetric; without a header, columns behind the last NVLink are taken for NICs.
 BERTH_EXPORT Result<Topology> read_nvidia_smi(std::string_view text, const std::string& name);
 /// `rocm-smi --showtopo`, old ("GPU 0 :") and new ("GPU[0]") layouts. XGMI is one link, as no count
 /// is printed; one of a weight above 15 passes through other GPUs, so it joins no more than PCIE

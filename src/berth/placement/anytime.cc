@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "berth/placement/ring.h"
 
@@ -40,11 +41,13 @@ class Search {
   struct Rank {
     DeviceSet devices = 0;
     Value value{-1, -1};
+    int local_pairs = 0;           // on one NUMA node
     std::int64_t taken_links = 0;  // sum of its devices' links; the fewer, the more it leaves
   };
 
   static bool better(const Rank& a, const Rank& b) {
     if (a.value != b.value) return a.value > b.value;
+    if (a.local_pairs != b.local_pairs) return a.local_pairs > b.local_pairs;
     if (a.taken_links != b.taken_links) return a.taken_links < b.taken_links;
     return before(a.devices, b.devices);
   }
@@ -52,7 +55,7 @@ class Search {
   Rank rank(DeviceSet set) {
     const bool ring = question_.objective == Objective::ring;
     left_ -= 1 + (ring ? (std::int64_t{1} << std::min(size(set), kQuickRingDevices)) / 16 : 0);
-    Rank made{set, quick_value_of(scores_, set, question_.objective), 0};
+    Rank made{set, quick_value_of(scores_, set, question_.objective), scores_.local_pairs(set), 0};
     for_each(set,
              [&](int device) { made.taken_links += links_[static_cast<std::size_t>(device)]; });
     return made;
@@ -71,16 +74,18 @@ class Search {
     }
   }
 
-  /// The device with the most to give to the set: its weakest link there, unless sums count.
+  /// The device with the most to give to the set: its weakest link there, unless sums count; of
+  /// equals the one with the most neighbours on its NUMA node.
   int nearest(DeviceSet set) const {
     int best = -1;
-    std::int64_t most = -1;
+    std::pair<std::int64_t, int> most{-1, 0};
     for_each(pool_ & ~set, [&](int device) {
       std::int64_t gain = scores_.links(device, set);
       if (question_.objective != Objective::sum)
         for_each(set,
                  [&](int other) { gain = std::min<std::int64_t>(gain, scores_(device, other)); });
-      if (gain > most) most = gain, best = device;
+      const std::pair gives{gain, size(scores_.node_of(device) & set)};
+      if (gives > most) most = gives, best = device;
     });
     return best;
   }

@@ -16,7 +16,8 @@ struct Found {
 
 /// A set of the question's size that holds the required devices and is not `excluded`, of the
 /// greatest quick_value_of() met while at most `iterations` sets were valued or bounded. Ties: the
-/// set that leaves the greatest sum of pairs, then the lowest indices.
+/// set with the most pairs on one NUMA node, then the one that leaves the highest sum of pairs,
+/// then the lowest indices.
 Found find_set(const Scores& scores, const Question& question, std::int64_t iterations,
                DeviceSet excluded = 0);
 

@@ -4,7 +4,9 @@ namespace berth::placement {
 
 DeviceSet best_set(const Tables& tables, const Question& question, DeviceSet excluded) {
   const std::span<const Key> keys = tables.keys(question.objective);
+  const std::span<const std::uint8_t> local = tables.local_pairs();
   const auto is_preferred = [&](DeviceSet set, DeviceSet than) {
+    if (!local.empty() && local[set] != local[than]) return local[set] > local[than];
     for (const int count : {8, 4, 2}) {
       const std::span<const Key> best = tables.best_within(question.objective, count);
       const Key left = best[question.available ^ set],

@@ -166,8 +166,11 @@ Chooser& Chooser::operator=(Chooser&&) noexcept = default;
 Chooser::~Chooser() = default;
 
 Result<Chooser> Chooser::make(std::span<const std::int32_t> row_major, int devices,
-                              std::int64_t iterations) {
+                              std::int64_t iterations, std::span<const int> nodes) {
   BERTH_ASSIGN(Scores scores, Scores::make(row_major, devices));
+  if (!nodes.empty() && std::ssize(nodes) != devices)
+    return fail(ErrorKind::invalid, "{} NUMA nodes for {} devices", nodes.size(), devices);
+  if (!nodes.empty()) scores.set_nodes(nodes);
   if (iterations < 1)
     return fail(ErrorKind::invalid, "{} iterations, at least 1 is needed", iterations);
   Chooser made(std::make_unique<State>(std::move(scores), iterations, std::nullopt));
@@ -182,7 +185,9 @@ Result<Chooser> Chooser::make(const topology::Topology& topology) {
   for (std::size_t a = 0; a < count; ++a)
     for (std::size_t b = 0; b < count; ++b)
       if (a != b) scores[a * count + b] = topology::score(topology.link(a, b));
-  return make(scores, static_cast<int>(count));
+  std::vector<int> nodes;
+  for (const auto& device : topology.devices) nodes.push_back(device.numa);
+  return make(scores, static_cast<int>(count), kIterations, nodes);
 }
 
 int Chooser::devices() const {

@@ -28,7 +28,9 @@ std::string text(DeviceSet set) {
 }
 
 Scores::Scores(int devices)
-    : devices_(devices), row_major_(static_cast<std::size_t>(devices * devices)) {}
+    : devices_(devices),
+      row_major_(static_cast<std::size_t>(devices * devices)),
+      nodes_(static_cast<std::size_t>(devices)) {}
 
 Result<Scores> Scores::make(std::span<const std::int32_t> row_major, int devices) {
   if (devices < 0 || devices > kMostDevices)
@@ -53,8 +55,23 @@ Result<Scores> Scores::make(std::span<const std::int32_t> row_major, int devices
   return scores;
 }
 
+void Scores::set_nodes(std::span<const int> nodes) {
+  for (std::size_t a = 0; a < nodes_.size(); ++a)
+    for (std::size_t b = 0; b < nodes_.size(); ++b)
+      if (a != b && nodes[a] >= 0 && nodes[a] == nodes[b]) nodes_[a] |= one(static_cast<int>(b));
+}
+
+int Scores::local_pairs(DeviceSet set) const {
+  int twice = 0;
+  for_each(set, [&](int device) { twice += size(set & node_of(device)); });
+  return twice / 2;
+}
+
 Scores Scores::of(DeviceSet set) const {
   Scores part(size(set));
+  std::vector<int> nodes;  // a node is named by its lowest device
+  for_each(set, [&](int device) { nodes.push_back(lowest_index(node_of(device) | one(device))); });
+  part.set_nodes(nodes);
   auto next = part.row_major_.begin();
   for_each(set, [&](int a) { for_each(set, [&](int b) { *next++ = (*this)(a, b); }); });
   return part;

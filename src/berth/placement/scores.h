@@ -21,6 +21,14 @@ class Scores {
   DeviceSet all() const { return first(devices_); }
   std::int32_t operator()(int a, int b) const { return row_major_[place(a, b)]; }
   std::span<const std::int32_t> row_major() const { return row_major_; }
+  /// Sets the NUMA node of each device; a device with a negative number is alone on its node.
+  /// Without this call every device is.
+  void set_nodes(std::span<const int> nodes);
+  /// The devices on the NUMA node of `device`, without itself.
+  DeviceSet node_of(int device) const { return nodes_[static_cast<std::size_t>(device)]; }
+  /// The number of pairs in the set whose devices are on one NUMA node: the more, the closer.
+  int local_pairs(DeviceSet set) const;
+
   /// The devices of the set alone, renumbered from 0 in their order.
   Scores of(DeviceSet set) const;
 
@@ -36,6 +44,7 @@ class Scores {
 
   int devices_;
   std::vector<std::int32_t> row_major_;
+  std::vector<DeviceSet> nodes_;  // for each device the others on its node
 };
 
 /// Exact for sets of up to kExactDevices; the ring of a larger one is the best found.

@@ -39,9 +39,23 @@ std::vector<Key> best_subset_of(int devices, std::span<const Key> keys) {
   return best;
 }
 
+/// Every set has the pairs of the set without its lowest device, and those of that device.
+std::vector<std::uint8_t> local_pairs_of(const Scores& scores) {
+  const int all = scores.local_pairs(scores.all());
+  if (all == 0 || all == scores.devices() * (scores.devices() - 1) / 2) return {};
+  std::vector<std::uint8_t> pairs(std::size_t{1} << scores.devices());
+  for (std::size_t set = 1; set < pairs.size(); ++set) {
+    const std::size_t low = lowest(set);
+    const int with_low = size(scores.node_of(lowest_index(low)) & set);
+    pairs[set] = static_cast<std::uint8_t>(pairs[set ^ low] + with_low);
+  }
+  return pairs;
+}
+
 }  // namespace
 
-Tables::Tables(const Scores& scores) : representatives_(representatives(scores)) {
+Tables::Tables(const Scores& scores)
+    : representatives_(representatives(scores)), local_pairs_(local_pairs_of(scores)) {
   const SumAndWeakest known(scores);
   const std::vector<std::int32_t> rings = rings_of_all_subsets(scores);
   const std::array<std::span<const std::int32_t>, kObjectives> firsts{known.sums, known.weakest,

@@ -40,6 +40,9 @@ class Tables {
   std::span<const Key> best_within(Objective objective, int count) const {
     return of(objective).best_within[static_cast<std::size_t>(count)];
   }
+  /// Scores::local_pairs() of all sets, by their bits; empty where it tells no two sets of one size
+  /// apart.
+  std::span<const std::uint8_t> local_pairs() const { return local_pairs_; }
   /// The representative of all sets that differ from this one in interchangeable devices only
   /// (alike.h).
   DeviceSet representative(DeviceSet set) const {
@@ -57,6 +60,7 @@ class Tables {
 
   std::array<Table, kObjectives> tables_;
   std::vector<std::uint16_t> representatives_;
+  std::vector<std::uint8_t> local_pairs_;
 };
 
 }  // namespace berth::placement

@@ -5,6 +5,7 @@
 
 #include "berth/base/text.h"
 #include "berth/topology/notation.h"
+#include "berth/topology/nvidia_cells.h"
 #include "berth/topology/reading.h"
 
 namespace berth::topology {
@@ -24,27 +25,8 @@ struct NvidiaMatrix {
   std::map<std::string, std::string, std::less<>> nic_names;  // "NIC0" -> "mlx5_0"
 };
 
-/// Between tabs a cell may be empty; between blanks it cannot.
-std::vector<std::string_view> cells_of(std::string_view line) {
-  if (line.find('\t') == std::string_view::npos) return words(line);
-  std::vector<std::string_view> cells;
-  for (const auto cell : split(line, '\t')) {
-    const auto found = words(cell);
-    if (!found.empty())
-      cells.insert(cells.end(), found.begin(), found.end());
-    else if (!cells.empty())
-      cells.emplace_back();
-  }
-  return cells;
-}
-
-bool told(std::string_view cell) {
-  const auto link = link_of(cell);
-  return cell == "X" || (link && *link != Link{});
-}
-
 bool is_header(const std::vector<std::string_view>& cells) {
-  return gpu_index(cells[0]) && (cells.size() == 1 || !told(cells[1]));
+  return gpu_index(cells[0]) && (cells.size() == 1 || !is_link_cell(cells[1]));
 }
 
 void take_header(const std::vector<std::string_view>& cells, NvidiaMatrix& printed) {
@@ -60,11 +42,23 @@ void take_header(const std::vector<std::string_view>& cells, NvidiaMatrix& print
   }
 }
 
-NvidiaMatrix nvidia_matrix_of(const Text& text) {
+/// The first cells of the rows.
+std::vector<std::string_view> row_names(std::span<const Line> lines) {
+  std::vector<std::string_view> names;
+  for (const Line& line : lines) {
+    const auto cells = split_links(nvidia_cells(line.text));
+    if (cells.size() > 1 && is_link_cell(cells[1])) names.push_back(cells[0]);
+  }
+  return names;
+}
+
+/// `lines` have to outlive the matrix.
+NvidiaMatrix nvidia_matrix_of(std::span<const Line> lines) {
   NvidiaMatrix printed;
+  const auto names = row_names(lines);
   bool legend = false;
-  for (const Line& line : text.lines) {
-    auto cells = cells_of(line.text);
+  for (const Line& line : lines) {
+    auto cells = nvidia_cells(line.text);
     if (cells.empty()) continue;
     const auto first = cells[0];
     legend = legend || first == "Legend:";
@@ -73,9 +67,9 @@ NvidiaMatrix nvidia_matrix_of(const Text& text) {
     if (cells.size() == 2 && first.ends_with(':'))
       printed.nic_names.emplace(first.substr(0, first.size() - 1), cells[1]);
     else if (!legend && printed.columns.empty() && printed.rows.empty() && is_header(cells))
-      take_header(cells, printed);
+      take_header(split_heads(cells, names), printed);
     else if (!legend && row)
-      printed.rows.push_back({&line, first, {cells.begin() + 1, cells.end()}});
+      printed.rows.push_back({&line, first, split_links(std::span(cells).subspan(1))});
   }
   return printed;
 }
@@ -85,7 +79,7 @@ void guess_columns(NvidiaMatrix& printed) {
   std::size_t gpus = 0, all = 0;
   for (const Row& row : printed.rows) {
     gpus = std::max(gpus, static_cast<std::size_t>(*gpu_index(row.name)) + 1);
-    for (std::size_t i = 0; i < row.cells.size() && told(row.cells[i]); ++i) {
+    for (std::size_t i = 0; i < row.cells.size() && is_link_cell(row.cells[i]); ++i) {
       all = std::max(all, i + 1);
       const auto link = link_of(row.cells[i]);
       if (link && link->fabric > 0) gpus = std::max(gpus, i + 1);
@@ -188,7 +182,8 @@ void note_missing_rows(const NvidiaMatrix& printed, Topology& topology) {
 
 Result<Topology> read_nvidia_smi(std::string_view raw, const std::string& name) {
   BERTH_ASSIGN(const Text text, text_of(raw, name));
-  NvidiaMatrix printed = nvidia_matrix_of(text);
+  const std::vector<Line> lines = unwrapped(text.lines);
+  NvidiaMatrix printed = nvidia_matrix_of(lines);
   const bool header = !printed.columns.empty();
   if (!header) guess_columns(printed);
 

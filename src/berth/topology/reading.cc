@@ -14,17 +14,41 @@ constexpr std::size_t kMostSource = 500;
 
 /// Length of the ANSI code at the front of `text`, 0 where there is none.
 std::size_t ansi_length(std::string_view text) {
+  constexpr std::size_t kCharset = 3;  // "ESC ( B", which tput sgr0 prints
   const bool escaped = text.starts_with('\x1b');
+  if (escaped && text.size() >= kCharset && text[1] == '(') return kCharset;
   const std::size_t bracket = escaped ? 1 : 0;
   if (bracket >= text.size() || text[bracket] != '[') return bracket;
-  const auto end = text.find_first_not_of("0123456789;", bracket + 1);
+  const auto end = text.find_first_not_of("0123456789;?", bracket + 1);
   if (end == std::string_view::npos) return escaped ? text.size() : 0;
   return escaped || text[end] == 'm' ? end + 1 : 0;
 }
 
-std::string without_ansi(std::string_view text) {
+/// Blanks of Unicode that copying from a page or a document puts in place of plain ones, and marks
+/// of no width.
+struct UnicodeBlank {
+  std::string_view bytes, plain;
+};
+constexpr UnicodeBlank kUnicodeBlanks[] = {
+    {"\xc2\xa0", " "},      // no-break space
+    {"\xe2\x80\xaf", " "},  // narrow no-break space
+    {"\xe2\x80\x87", " "},  // figure space
+    {"\xe2\x80\x83", " "},  // em space
+    {"\xe3\x80\x80", " "},  // ideographic space
+    {"\xe2\x80\x8b", ""},   // zero-width space
+    {"\xef\xbb\xbf", ""},   // byte order mark
+};
+
+std::string plain_text(std::string_view text) {
   std::string plain;
   while (!text.empty()) {
+    const auto* const blank = std::ranges::find_if(
+        kUnicodeBlanks, [&](const UnicodeBlank& each) { return text.starts_with(each.bytes); });
+    if (blank != std::end(kUnicodeBlanks)) {
+      plain += blank->plain;
+      text.remove_prefix(blank->bytes.size());
+      continue;
+    }
     const std::size_t length = ansi_length(text);
     if (length == 0) plain += text.front();
     text.remove_prefix(std::max<std::size_t>(length, 1));
@@ -43,7 +67,7 @@ Result<Text> text_of(std::string_view raw, const std::string& name) {
   if (raw.size() > kMostText)
     return refuse(name, 1, fmt::format("{} bytes, at most {}", raw.size(), kMostText));
   Text text;
-  const std::string plain = without_ansi(raw);
+  const std::string plain = plain_text(raw);
   const auto lines = split(plain, '\n');
   for (std::size_t i = 0; i < lines.size(); ++i) {
     if (!lines[i].starts_with('#')) {

@@ -21,8 +21,8 @@ struct Text {
   std::string source;       // the text behind "# source:"
 };
 
-/// Splits a text into lines. ANSI codes are removed, even those that lost their ESC, and a carriage
-/// return counts as a blank. Errors: invalid beyond kMostText.
+/// Splits a text into lines. ANSI codes are removed, even those that lost their ESC; a carriage
+/// return and the blanks of Unicode count as blanks. Errors: invalid beyond kMostText.
 Result<Text> text_of(std::string_view raw, const std::string& name);
 
 /// The error "name:line: message" of kind invalid.
@@ -37,5 +37,8 @@ Topology in_order(Topology topology);
 /// The last step of a reader: completes pairs that one side has, notes what is unknown, sorts and
 /// checks.
 Result<Topology> finished(Topology topology);
+
+/// `amd-smi topology`, as text or with --json (both of its layouts).
+Result<Topology> read_amd_smi(std::string_view text, const std::string& name);
 
 }  // namespace berth::topology

@@ -99,17 +99,19 @@ Status check(const Topology& topology) {
 Result<Topology> read(std::string_view text, const std::string& name) {
   const bool rocm = text.find("between two GPUs") != std::string_view::npos ||
                     text.find("(Topology)") != std::string_view::npos;
+  const bool amd = text.find("LINK TYPE TABLE:") != std::string_view::npos;
   BERTH_ASSIGN(const Text plain, text_of(text, name));
   for (const Line& line : plain.lines) {
     const auto first = words(line.text);
     if (first.empty()) continue;
     if (first[0].starts_with('{')) return read_json(text, name);
+    if (first[0].starts_with('[') || amd) return read_amd_smi(text, name);
     if (rocm) return read_rocm_smi(text, name);
     if (gpu_index(first[0])) return read_nvidia_smi(text, name);
   }
   return refuse(name, 1,
-                "no topology: wanted what `nvidia-smi topo -m` or `rocm-smi --showtopo` prints, or "
-                "Berth's JSON");
+                "no topology: wanted what `nvidia-smi topo -m`, `rocm-smi --showtopo` or `amd-smi "
+                "topology` prints, or Berth's JSON");
 }
 
 std::vector<std::vector<std::size_t>> islands(const Topology& topology) {
