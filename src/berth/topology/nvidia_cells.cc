@@ -113,6 +113,8 @@ std::vector<std::string_view> split_links(std::span<const std::string_view> cell
 }
 
 std::vector<Line> unwrapped(std::span<const Line> lines) {
+  constexpr std::size_t kMostParts = 64, kMostLine = 8192;  // bytes; they bound the work
+  std::size_t parts = 0;
   std::vector<Line> joined;
   bool in_header = false, legend = false;
   std::size_t whole = 0;  // cells of a row, as the header has them
@@ -128,11 +130,13 @@ std::vector<Line> unwrapped(std::span<const Line> lines) {
     legend = cells[0] == "Legend:";
     const bool row = begins_row(cells, heads);
     const bool header = !row && whole == 0 && !in_header && gpu_index(cells[0]);
+    open = open && ++parts < kMostParts && joined.back().text.size() < kMostLine;
     if (open && !row && !legend) {
       joined.back().text += line.text;
       joined.back().cut = line.cut;
     } else {
       in_header = header;
+      parts = 0;
       joined.push_back(line);
     }
     const std::string& text = joined.back().text;
