@@ -85,6 +85,14 @@ class Noted(Case):
         self.assertIn("localhost/berth-test:1@sha256:aaaa /bin/sh -c ", run)
         self.assertTrue((self.dir / "who.txt").exists())
 
+    def test_a_command_that_is_too_long_for_an_argument_reaches_the_container_in_a_file(self):
+        for i in range(800):
+            self.write(f"in/{i:05d}{180 * 'x'}", "")
+        self.write("flow.yaml", FLOW.replace("run: echo", "in: {all: 'in/*'}\n    run: set -- {in.all}; echo $#"))
+        self.berth("run", "flow.yaml")
+        self.assertRegex(self.said("run ")[0], r"/bin/sh -c \. \S+/\.berth-command$")
+        self.assertEqual((self.dir / "who.txt").read_text().split()[0], "800")
+
     def test_network_is_given_where_it_is_asked_for(self):
         self.write("flow.yaml", "network: true\n" + FLOW)
         self.berth("run", "flow.yaml")

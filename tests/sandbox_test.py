@@ -25,6 +25,19 @@ class Sandbox(FlowCase):
     def flow(self, step, head=""):
         self.write("flow.yaml", f"sandbox: true\n{head}steps:\n  one:\n{step}")
 
+    def test_a_command_that_is_too_long_for_an_argument_is_read_from_a_file(self):
+        for i in range(800):
+            self.write(f"in/{i:05d}{180 * 'x'}", "")
+        self.flow("    in: {all: 'in/*'}\n    out: {n: n}\n    run: set -- {in.all}; echo $# > {out.n}\n")
+        self.run_flow()
+        self.assertEqual(self.read("n"), "800\n")
+
+    def test_a_script_without_interpreter_line_runs(self):
+        self.script("tool", "echo $1 > told\n")
+        self.flow("    in: {tool: tool}\n    out: {told: told}\n    run: ./tool hi\n")
+        self.run_flow()
+        self.assertEqual(self.read("told"), "hi\n")
+
     def test_it_sees_its_inputs_and_the_system_and_nothing_else(self):
         self.write("in.txt", "given\n")
         self.write("secret.txt", "not given\n")

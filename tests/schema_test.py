@@ -38,7 +38,7 @@ EXPERIMENTS = [
      "resources": {"cpu": 1, "mem": "1M", "disk": "1M", "licence": 1},
      "goal": {"metric": "m", "direction": "max", "score": "best"}, "constraints": ["size <= 5"],
      "early_stop": {"policy": "median", "warmup": 3, "every": 1}, "parallel": 2, "timeout": "10m", "enforce": "advisory",
-     "grace": "5s", "retries": 1, "on_failure": "stop", "allow_failures": 2, "priority": 3, "gpu_mem_over": "warn", "env": {"A": 1},
+     "grace": "5s", "retries": 1, "on_failure": "stop", "allow_failures": 2, "priority": 3, "gpu_mem_over": "warn", "env": {"A": 1}, "stdin": "data.txt",
      "labels": {"team": "vision"}, "notify": NOTIFY},
     {"run": "true {x} {checkpoint}", "params": {"x": {"min": 0.1, "max": 1}}, "goal": {"metric": "m"}, "search": {
         "method": "pbt", "samples": 4, "explore": ["x"], "budget": {"param": "epochs", "every": 2, "max": 8}}},

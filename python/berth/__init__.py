@@ -63,9 +63,18 @@ def _number(kind: type, value: str) -> Any:
     return number if kind is float or str(number) == value else value
 
 
+def _given() -> dict[str, Any]:
+    """The values of this trial's parameters; many or long ones are in a file."""
+    file = os.environ.get("BERTH_PARAMS_FILE")
+    if "BERTH_PARAMS" in os.environ or not file:
+        return json.loads(os.environ.get("BERTH_PARAMS", "{}"))
+    with open(file, encoding="utf-8") as text:
+        return json.load(text)
+
+
 def params(**defaults: Any) -> Params:
     """This trial's parameters, over the defaults. Outside of Berth: the defaults."""
-    given = decoded(json.loads(os.environ.get("BERTH_PARAMS", "{}")))
+    given = decoded(_given())
     return Params({**defaults, **{name: _as(defaults.get(name), value, name) for name, value in given.items()}})
 
 

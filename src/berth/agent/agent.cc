@@ -74,6 +74,7 @@ Agent::Agent(os::Env& env, AgentOptions options, machine::Ledger ledger, os::Fd 
   if (options_.alloc.value != 0) looks_at_ = env.now() + kLooksEvery;
   worker_->end_unmarked(options_.unmarked_orphans);
   worker_->on_messages([this] { wake(); });
+  worker_->keep_files_in(commands_directory(options_.directory));
   // What waits for the end of another must not start before this agent has looked at its lease.
   worker_->ask_first([this] {
     if (options_.outlive || !lease_over()) return true;
@@ -89,6 +90,7 @@ Agent::~Agent() {
   if (options_.alloc.value != 0) (void)ledger_.release(options_.alloc);
   const std::string& directory = options_.directory;
   (void)env_->remove_file(socket_file(directory));
+  (void)env_->remove_directory(commands_directory(directory));
   // A runner on another machine could not read what is left. Whoever looks for a file meanwhile is
   // told by this that it may have been there.
   if (over_ && !options_.with.empty()) {

@@ -25,6 +25,11 @@ inline std::string log_file(const std::string& directory) {
   return directory + "/log";
 }
 
+/// Files that its tasks need while they run (exec::ProcessWorker::keep_files_in).
+inline std::string commands_directory(const std::string& directory) {
+  return directory + "/commands";
+}
+
 // In a lease directory: that of an alloc which another machine leased here.
 
 /// The directory of the alloc's agent.

@@ -77,6 +77,7 @@ void describe(Codec& codec, Of<Codec, exec::Launch>& launch) {
   if (codec.has("network", container.isolated())) codec.field("network", container.network);
   if (codec.has("sandbox", container.sandbox)) codec.field("sandbox", container.sandbox);
   if (codec.has("shown", !container.shown.empty())) codec.field("shown", container.shown);
+  if (codec.has("input", !launch.input.empty())) codec.field("input", launch.input);
   if (codec.has("behind", launch.behind.value > 0)) {
     codec.field("behind", launch.behind, at_least(1));
     codec.field("waits_most_ns", launch.waits_most, kTime_ns);
@@ -190,6 +191,7 @@ Result<Answer> read_numbered(const Received& received, const std::variant<Messag
 }  // namespace
 
 std::int64_t revision_for(const exec::Launch& launch) {
+  if (!launch.input.empty()) return 5;
   if (launch.container.sandbox || !launch.container.shown.empty()) return 4;
   if (!launch.container.image.empty()) return 3;
   const auto& selection = launch.request.selection;

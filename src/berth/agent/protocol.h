@@ -36,7 +36,8 @@ inline constexpr std::int64_t kProtocolVersion = 1;
 ///   2: `behind` of a launch
 ///   3: `image` and `network` of a launch
 ///   4: `sandbox` and `shown` of a launch
-inline constexpr std::int64_t kProtocolRevision = 4;
+///   5: `input` of a launch
+inline constexpr std::int64_t kProtocolRevision = 5;
 inline constexpr std::int64_t kQueues = 2;  ///< The first revision whose agents take `behind`.
 
 /// The revision that an agent must have to do all that the launch says.

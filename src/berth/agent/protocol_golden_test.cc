@@ -53,6 +53,7 @@ exec::Launch full_launch() {
           .grace = seconds(1),
           .enforce = true,
           .gpu_mem_over = exec::GpuMemOver::kill,
+          .input = "/a b/stdin",
           .behind = {7},
           .waits_most = seconds(2)};
 }

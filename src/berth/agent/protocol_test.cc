@@ -146,6 +146,15 @@ TEST(AgentProtocol, AContainerIsForAgentsThatKnowOne) {
   EXPECT_TRUE(std::get<exec::Launch>(*received).container.network);
 }
 
+TEST(AgentProtocol, AnInputIsForAgentsThatKnowOne) {
+  exec::Launch sent = launch();
+  sent.input = "/run/stdin";
+  EXPECT_EQ(revision_for(sent), 5);
+  const auto received = decode_call(encode(Call(sent)));
+  ASSERT_TRUE(received) << received.error().message;
+  EXPECT_EQ(std::get<exec::Launch>(*received).input, "/run/stdin");
+}
+
 TEST(AgentProtocol, ASandboxIsForAgentsThatKnowOne) {
   exec::Launch sent = launch();
   sent.container = {.sandbox = true, .shown = {"/data", "~/venv"}};

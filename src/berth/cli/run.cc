@@ -1,6 +1,8 @@
 // berth run: a file or a command line becomes a run.
 #include "berth/run/runner.h"
 
+#include <algorithm>
+#include <array>
 #include <variant>
 
 #include "berth/base/document.h"
@@ -15,6 +17,7 @@
 #include "berth/cli/run_plan.h"
 #include "berth/experiment/auptimizer.h"
 #include "berth/machine/enclosing_task.h"
+#include "berth/os/standard_input.h"
 #include "berth/run/clusters.h"
 #include "berth/run/flow_plan.h"
 #include "berth/run/images.h"
@@ -46,6 +49,10 @@ Result<run::FlowProgram> flow_program(os::Env& env, const RunOptions& options, s
   if (options.amounts.any() || options.gpus.any() || !options.enforce.empty())
     return fail(ErrorKind::usage,
                 "{}: what a task of a flow takes stands with its step, as resources", file);
+  if (!options.input.empty())
+    return fail(
+        ErrorKind::usage,
+        "--stdin: {} is a flow, whose tasks read files: name them with the step as in:", file);
   experiment::Program given;
   BERTH_TRY(run::keep_reading(program));
   const flow::Flow& flow = program.reading->flow;
@@ -88,6 +95,12 @@ Result<experiment::Program> trials_program(os::Env& env, const RunOptions& optio
                 "and {} is none",
                 file.empty() ? "a command" : file);
   experiment::Program program;
+  std::string input = options.input;
+  if (!input.empty() && input != "-") {
+    auto path = env.real_path(input);
+    if (!path) return std::unexpected(within("--stdin", std::move(path).error()));
+    input = *std::move(path);
+  }
   if (file.empty()) {
     program = run::program_of_command(options.words);
   } else if (experiment::is_auptimizer(text)) {
@@ -107,6 +120,12 @@ Result<experiment::Program> trials_program(os::Env& env, const RunOptions& optio
     prepared.where.names = program.clusters;
   }
   BERTH_TRY(options.apply(program));
+  if (!input.empty()) {
+    if (program.passive)
+      return fail(ErrorKind::usage, "--stdin: passive trials have no process that could read it");
+    program.input = std::move(input);
+    program.input_line = 0;
+  }
   program.outlive = true;
   return program;
 }
@@ -155,7 +174,7 @@ Status check(run::Context& context, Prepared& prepared, bool noted = true) {
     for (const auto& note : program.notes) print_error(fmt::format("note: {}\n", note));
   if (!here && program.passive)
     return fail(ErrorKind::usage, "--cluster: passive trials run wherever whoever asks is");
-  if (!here) return {};
+  if (!here) return run::check_input_of(*context.env, program, prepared.directory, prepared.file);
   BERTH_TRY(run::divide_gpus(context, program));
   BERTH_TRY(run::divide_cores(context, program));
   return run::check_program(context, program, prepared.directory, prepared.file);
@@ -264,6 +283,28 @@ Result<int> submit_batch(os::Env& env, const RunOptions& options) {
   return drive_batch(env, context, records, options.json);
 }
 
+/// Tells, once, that nothing reads what waits at standard input.
+class UnreadInput {
+ public:
+  UnreadInput(const RunOptions& options, const Prepared& prepared) {
+    const auto* program = std::get_if<experiment::Program>(&prepared.program);
+    constexpr std::array<std::string_view, 3> kOwn{"/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"};
+    looks_ = std::ranges::find(kOwn, options.file) == kOwn.end() &&
+             (program == nullptr || (!program->passive && program->input != "-"));
+  }
+
+  void look() {
+    if (!looks_ || !os::standard_input_has_data()) return;
+    looks_ = false;
+    print_error(
+        "note: standard input has data that no task gets: their input is empty unless "
+        "--stdin FILE or --stdin - gives it to them\n");
+  }
+
+ private:
+  bool looks_ = false;
+};
+
 Result<int> submit_and_follow(os::Env& env, const RunOptions& options) {
   if (!options.rows.empty()) return submit_batch(env, options);
   if (options.file.empty() == options.words.empty())
@@ -295,8 +336,12 @@ Result<int> submit_and_follow(os::Env& env, const RunOptions& options) {
   if (const auto note = machine::enclosing_task_note(env);
       !note.empty() && prepared.where.names.empty())
     print_error(fmt::format("note: {}: {}\n", record.name, note));
+  UnreadInput unread(options, prepared);
+  unread.look();
   if (options.detach) return drive_detached(env, context, record, options.json);
-  return drive_to_end(env, context, record, options.json);
+  auto code = drive_to_end(env, context, record, options.json);
+  unread.look();
+  return code;
 }
 
 }  // namespace

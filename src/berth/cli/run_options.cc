@@ -33,6 +33,19 @@ Status set_given(std::string_view flag, const std::string& text, Value& value, c
   return {};
 }
 
+constexpr const char* kRunExamples =
+    "Examples:\n"
+    "  berth run sweep.yaml\n"
+    "  berth run examples/flow/licences.yaml\n"
+    "  berth run flow.yaml map/A report --set depth=30 --force map\n"
+    "  berth run flow.yaml --rows samples.csv --label batch=7\n"
+    "  berth run --cpu 2 --mem 4G --timeout 1h -- ./train.py --lr 0.1\n"
+    "  berth run --gpu 2 --gpu-mem-min 30G --gpu-objective min -- ./train.py\n"
+    "  sort names | berth run --stdin - -- ./count.py\n"
+    "  berth run --cluster lab sweep.yaml\n"
+    "  berth run --cluster lab --plan sweep.yaml     what of its folder would be sent\n"
+    "The options beat the file. Ctrl-C stops the run; `berth resume RUN` goes on.";
+
 void add_limits(RunOptions& run, Options& options) {
   options
       .value("--enforce", run.enforce,
@@ -173,6 +186,11 @@ void RunOptions::add_to(Options& options) {
             "scale of its own")
       .one_at_a_time()
       .named("RUN");
+  options
+      .value("--stdin", input,
+             "the file that each task gets as its standard input, '-' for that of this command "
+             "(default: empty input); it is kept with the run")
+      .named("FILE");
   options.flag("--detach", detach, "run in the background, and print the run's name");
   options.flag("--send-large", send_large,
                "send the experiment's folder to other machines also where it has more than 1 GiB "
@@ -182,17 +200,7 @@ void RunOptions::add_to(Options& options) {
             "show how many tasks would run side by side, where, and why no more; with --cluster "
             "what of the experiment's folder would be sent; run nothing")
       .excludes("--detach");
-  options.footer(
-      "Examples:\n"
-      "  berth run sweep.yaml\n"
-      "  berth run examples/flow/licences.yaml\n"
-      "  berth run flow.yaml map/A report --set depth=30 --force map\n"
-      "  berth run flow.yaml --rows samples.csv --label batch=7\n"
-      "  berth run --cpu 2 --mem 4G --timeout 1h -- ./train.py --lr 0.1\n"
-      "  berth run --gpu 2 --gpu-mem-min 30G --gpu-objective min -- ./train.py\n"
-      "  berth run --cluster lab sweep.yaml\n"
-      "  berth run --cluster lab --plan sweep.yaml     what of its folder would be sent\n"
-      "The options beat the file. Ctrl-C stops the run; `berth resume RUN` goes on.");
+  options.footer(kRunExamples);
 }
 
 Status RunOptions::apply(experiment::Program& program) const {

@@ -53,6 +53,7 @@ struct RunOptions {
   std::vector<std::string> labels;      // NAME=VALUE
   std::vector<std::string> notify;      // URL, mail:ADDRESS or a command
   std::string rows;                     // a table: a run of the flow for each of its rows
+  std::string input;                    // a file, or "-": the standard input of this process
   bool detach = false, send_large = false, plan = false;
 
   void add_to(Options& options);

@@ -71,14 +71,24 @@ void add_words(std::string_view text, const Lists& lists, std::vector<std::strin
   if (any) std::ranges::move(made, std::back_inserter(line));
 }
 
+std::string_view program_of(std::string_view path) {
+  return path.substr(path.rfind('/') + 1);
+}
+
+/// True if $'…' is a quote with escapes to this shell. dash reads a dollar and a plain quote.
+bool reads_ansi_quotes(std::string_view shell) {
+  constexpr std::string_view kShells[]{"bash", "rbash", "zsh", "ksh", "ksh93", "mksh"};
+  return std::ranges::find(kShells, program_of(shell)) != std::end(kShells);
+}
+
 /// Builds the text for the shell; names in `misplaced` those that could not be put.
-std::string replace_for_shell(std::string_view text, const Lists& lists,
-                              std::string* misplaced = nullptr) {
-  ShellText result;
+std::string replace_for_shell(std::string_view text, std::string_view shell, const Lists& lists,
+                              Misplaced* misplaced = nullptr) {
+  ShellText result(reads_ansi_quotes(shell));
   const auto put_here = [&](std::string_view name) {
     if (!lists(name)) return false;
-    if (result.place() == ShellText::Place::nowhere && misplaced && misplaced->empty())
-      *misplaced = name;
+    if (result.place() == ShellText::Place::nowhere && misplaced && misplaced->name.empty())
+      *misplaced = {std::string(name), result.why_nowhere()};
     return result.place() == ShellText::Place::value;
   };
   scan(
@@ -101,18 +111,38 @@ Lists as_lists(const Lookup& lookup) {
   };
 }
 
-/// Words that only a shell knows, where a command begins.
-constexpr std::array<std::string_view, 20> kShellWords{
-    ".",  ":",    "case", "cd",     "command", "eval",   "exec",  "exit",  "export", "for",
-    "if", "read", "set",  "source", "trap",    "ulimit", "umask", "unset", "until",  "while"};
+/// Reserved words, and the builtins of bash and dash that a program in PATH cannot replace. The
+/// others (echo, printf, test, [, true, false, pwd, kill) are programs too and do the same.
+constexpr std::string_view kShellWords[] = {
+    ".",         ":",       "alias",    "bg",      "bind",     "break",    "builtin", "caller",
+    "case",      "cd",      "chdir",    "command", "compgen",  "complete", "compopt", "continue",
+    "coproc",    "declare", "dirs",     "disown",  "do",       "done",     "elif",    "else",
+    "enable",    "esac",    "eval",     "exec",    "exit",     "export",   "fc",      "fg",
+    "fi",        "for",     "function", "getopts", "hash",     "help",     "history", "if",
+    "in",        "jobs",    "let",      "local",   "logout",   "mapfile",  "popd",    "pushd",
+    "read",      "return",  "select",   "set",     "readonly", "shift",    "shopt",   "source",
+    "suspend",   "then",    "time",     "times",   "trap",     "type",     "typeset", "ulimit",
+    "umask",     "unalias", "unset",    "until",   "wait",     "while",    "{",       "}",
+    "readarray", "]]"};
+
+/// True if bash would make several words of this one: {a,b} or {1..3}, also {a,{name}}.
+bool has_brace_expansion(std::string_view word) {
+  for (auto open = word.find('{'); open != std::string_view::npos;
+       open = word.find('{', open + 1)) {
+    const auto inside = word.substr(open, word.rfind('}') - open);
+    if (word.rfind('}') != std::string_view::npos && word.rfind('}') > open &&
+        (inside.contains(',') || inside.contains("..")))
+      return true;
+  }
+  return false;
+}
 
 /// Of a command of words, the one that a shell will read as its script; none where no shell is
 /// called with -c.
 std::optional<std::size_t> script_of(const std::vector<std::string>& words) {
   constexpr std::array<std::string_view, 3> kShells{"bash", "dash", "sh"};
   if (words.empty()) return std::nullopt;
-  const std::string_view program = std::string_view(words[0]).substr(words[0].rfind('/') + 1);
-  if (std::ranges::find(kShells, program) == kShells.end()) return std::nullopt;
+  if (std::ranges::find(kShells, program_of(words[0])) == kShells.end()) return std::nullopt;
   for (std::size_t i = 1; i + 1 < words.size(); ++i) {
     const std::string_view option = words[i];
     if (option.size() < 2 || option[0] != '-') return std::nullopt;
@@ -126,15 +156,16 @@ std::optional<std::size_t> script_of(const std::vector<std::string>& words) {
 }  // namespace
 
 bool needs_shell(std::string_view text) {
-  std::string plain;  // without placeholders, whose values never count
+  std::string plain;  // values never count, so that a plain letter replaces each placeholder
   scan(
       text, [](std::string_view) { return true; }, [&](char c) { plain += c; },
-      [](std::string_view, char) {});
-  if (plain.find_first_of("|&;<>()$`\\\"'*?[#~\n!") != std::string::npos) return true;
+      [&](std::string_view name, char) { plain += name.contains("..") ? "{..}" : "_"; });
+  if (plain.find_first_of("|&;<>()$`\\\"'*?[#~\n\r\v\f!") != std::string::npos) return true;
   const auto parts = words(plain);
   if (parts.empty()) return false;
-  return parts.front().find('=') != std::string_view::npos ||
-         std::ranges::find(kShellWords, parts.front()) != kShellWords.end();
+  const auto first = parts.front();
+  return std::ranges::any_of(parts, has_brace_expansion) || first.contains('=') ||
+         first.starts_with('%') || std::ranges::find(kShellWords, first) != std::end(kShellWords);
 }
 
 std::vector<std::string> words_of_shell(const std::vector<std::string>& shell) {
@@ -153,14 +184,14 @@ std::vector<std::string> command_line(const Command& command, const Lookup& look
 std::vector<std::string> command_line_of_lists(const Command& command, const Lists& lists) {
   if (command.words.empty() && needs_shell(command.text)) {
     auto line = words_of_shell(command.shell);
-    line.push_back(replace_for_shell(command.text, lists));
+    line.push_back(replace_for_shell(command.text, line.front(), lists));
     return line;
   }
   std::vector<std::string> line;
   const auto script = script_of(command.words);
   for (std::size_t i = 0; i < command.words.size(); ++i)
     if (i == script)
-      line.push_back(replace_for_shell(command.words[i], lists));
+      line.push_back(replace_for_shell(command.words[i], command.words.front(), lists));
     else
       add_words(command.words[i], lists, line);
   if (command.words.empty())
@@ -168,14 +199,24 @@ std::vector<std::string> command_line_of_lists(const Command& command, const Lis
   return line;
 }
 
-std::string misplaced_name(const Command& command, const Lookup& lookup) {
-  std::string misplaced;
+Misplaced misplaced_name(const Command& command, const Lookup& lookup) {
+  Misplaced misplaced;
   const auto script = script_of(command.words);
   if (script && *script < command.words.size())
-    replace_for_shell(command.words[*script], as_lists(lookup), &misplaced);
+    replace_for_shell(command.words[*script], command.words.front(), as_lists(lookup), &misplaced);
   else if (command.words.empty() && needs_shell(command.text))
-    replace_for_shell(command.text, as_lists(lookup), &misplaced);
+    replace_for_shell(command.text, words_of_shell(command.shell).front(), as_lists(lookup),
+                      &misplaced);
   return misplaced;
+}
+
+std::string misplaced_text(const Command& command, const Lookup& lookup) {
+  const auto misplaced = misplaced_name(command, lookup);
+  if (misplaced.name.empty()) return {};
+  return fmt::format(
+      "{{{0}}} is {1}, where the shell could split or change its value; assign it to a variable "
+      "first (v={{{0}}}) and use \"$v\" here",
+      misplaced.name, misplaced.place);
 }
 
 std::string nearly_named(const Command& command, const std::vector<std::string>& known) {

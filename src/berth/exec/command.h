@@ -48,10 +48,10 @@ bool is_given_to(const std::array<std::string_view, n>& shell,
   return line.size() == n + 1 && std::equal(shell.begin(), shell.end(), line.begin());
 }
 
-/// The words of the process, with the declared {name}s replaced. A text with a shell metacharacter
-/// is given to its shell, where each value is escaped for the quotes it stands in. Any other text
-/// is split at blanks and run directly, and a value always stays within its word. ${…}, braces
-/// around other names, and those in comments stay as they are.
+/// The words of the process, with the declared {name}s replaced. A text that needs_shell() is given
+/// to its shell, where each value is escaped for the quotes it stands in. Any other text is split
+/// at blanks and run directly, and a value always stays within its word. ${…}, braces around other
+/// names, and those in comments stay as they are.
 std::vector<std::string> command_line(const Command& command, const Lookup& lookup);
 
 /// What a declared name stands for, where that is a list. Each value becomes a word of its own;
@@ -60,11 +60,19 @@ std::vector<std::string> command_line(const Command& command, const Lookup& look
 using Lists = std::function<std::optional<std::vector<std::string>>(std::string_view name)>;
 std::vector<std::string> command_line_of_lists(const Command& command, const Lists& lists);
 
-/// The first declared name that stands where the shell would not leave its value whole (in `…`,
-/// after a here-document, …), and that is therefore not replaced; "" when there is none.
-std::string misplaced_name(const Command& command, const Lookup& lookup);
+/// A declared name that is not replaced, because the shell would not leave its value whole there.
+struct Misplaced {
+  std::string name = {};   ///< Empty: there is none.
+  std::string place = {};  ///< "in `…`", "after a here-document".
+};
+/// Returns the first such name of the command.
+Misplaced misplaced_name(const Command& command, const Lookup& lookup);
+/// Returns an error message about that name that says what to write; "" when there is none.
+std::string misplaced_text(const Command& command, const Lookup& lookup);
 
-/// Whether the text needs a shell to mean what it says.
+/// Returns true if a shell would do more with the text than split it at blanks: quotes, operators
+/// and expansions (braces as well), assignments in front, reserved words, and builtins that are not
+/// programs.
 bool needs_shell(std::string_view text);
 
 /// A message about a name in braces that is nearly one of `known`; "" when there is none.

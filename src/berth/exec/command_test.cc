@@ -54,8 +54,8 @@ TEST(Command, AScriptAmongWordsIsATextForItsShell) {
   EXPECT_EQ(line({"bash", "script", "-c", "{f}"}), (Texts{"bash", "script", "-c", "a b", "c"}));
   EXPECT_EQ(line({"grep", "-c", "{f}"}), (Texts{"grep", "-c", "a b", "c"}));
   EXPECT_EQ(line({"sh", "-c"}), (Texts{"sh", "-c"}));
-  EXPECT_EQ(misplaced_name({"", {"sh", "-c", "echo `{a}`"}}, values("x")), "a");
-  EXPECT_EQ(misplaced_name({"", {"sh", "-c"}}, values("x")), "");
+  EXPECT_EQ(misplaced_name({"", {"sh", "-c", "echo `{a}`"}}, values("x")).name, "a");
+  EXPECT_EQ(misplaced_name({"", {"sh", "-c"}}, values("x")).name, "");
 }
 
 TEST(Command, NoValueIsTakenApartByWhatOnlyBashExpands) {
@@ -89,15 +89,79 @@ TEST(Command, ArithmeticRunsNoValue) {
 TEST(Command, NeedsAShellOnlyWhenItMeansSomethingToOne) {
   for (const std::string_view text :
        {"./train.py --lr {lr} --width={width}", "echo a=b {x}", "{prog} x", "./a ]{x}^%@+,", "",
-        " ", "/bin/echo {y}", "wc -l", "train,it", "time ./x"})
+        " ", "/bin/echo {y}", "wc -l", "train,it", "./x time if", "find . -exec wc {} +",
+        "./a {b} {c d} }{ x{", "{prog} cd", "echo a,b..c", "./x %1"})
     EXPECT_FALSE(needs_shell(text)) << text;
   for (const std::string_view text :
-       {"a | b",      "a && b",     "a; b",     "a < {x}",   "a > {x}",
-        "(a)",        "echo $HOME", "echo `a`", "a\\ b",     "echo \"{x}\"",
-        "echo '{x}'", "ls *",       "ls ?",     "ls [ab]",   "a # b",
-        "ls ~",       "a\nb",       "! a",      "FOO=1 ./a", "{x}=1 ./a",
-        "cd /tmp",    "exec ./a",   "export A", ". ./env",   "umask 077"})
+       {"a | b",      "a && b",    "a; b",    "a < {x}",      "a > {x}",     "(a)",
+        "echo $HOME", "echo `a`",  "a\\ b",   "echo \"{x}\"", "echo '{x}'",  "ls *",
+        "ls ?",       "ls [ab]",   "a # b",   "ls ~",         "a\nb",        "! a",
+        "FOO=1 ./a",  "{x}=1 ./a", "cd /tmp", "exec ./a",     "export A",    ". ./env",
+        "umask 077",  "time ./x",  "%1",      "a\rb",         "a --home=~/x"})
     EXPECT_TRUE(needs_shell(text)) << text;
+  for (const std::string_view text :
+       {"mkdir {out.d}/{x,y}", "mkdir {out.d}/n{1..2}", "cp {in.a}{,.bak}", "x {a,{b}}",
+        "x {{a},{b}}", "x {{in.a},y}/z", "x a{b,c}d{e", "x --{a..c}", "./t{1,2}", "{ ./a}", "{"})
+    EXPECT_TRUE(needs_shell(text)) << text;
+}
+
+/// What the shells know themselves is known here too, unless PATH has it with the same meaning.
+TEST(Command, EveryBuiltinAndReservedWordOfBashNeedsAShell) {
+  const Texts also_programs{"echo", "false", "kill", "printf", "pwd", "test", "true"};
+  std::string listed = shell_output("compgen -b; compgen -k", "bash");
+  const auto all = words(listed);
+  EXPECT_GT(all.size(), 70U);
+  for (const auto word : all)
+    EXPECT_NE(needs_shell(word), std::ranges::find(also_programs, word) != also_programs.end())
+        << word;
+}
+
+/// Words that need no shell are what bash and dash make of the text.
+TEST(Command, ATextThatNeedsNoShellHasTheWordsThatAShellMakesOfIt) {
+  constexpr std::string_view kParts[] = {
+      "a",    "b",    "{",  "}",  ",",  "..",   "{a,b}", "{1..3}", "{}", "{x}", "1", " ",
+      "  ",   "\t",   "=",  "~",  "~/", ":",    "-",     "%",      "^",  "@",   "+", "]",
+      "[",    "*",    "?",  "!",  "#",  "$",    "'",     "\"",     "\\", "/",   ".", "_",
+      "\xc3", "\xa9", "\r", "\v", "\f", "\x01", "{{a}",  "}}",     ";",  "&",   "|", "<",
+      ">",    "(",    ")",  "\n", "`",  "x=~",  "\x7f",  "--o="};
+  Rng rng(7);
+  std::string script = "p() { printf '%s\\0' \"$@\"; }\n";
+  Texts expected;
+  int direct = 0;
+  for (int tries = 0; direct < 3000 && tries < 200'000; ++tries) {
+    std::string text = "p ";
+    for (auto left = 1 + rng.below(7); left > 0; --left)
+      text += kParts[rng.below(std::size(kParts))];
+    if (needs_shell(text)) continue;
+    ++direct;
+    script += text + " .\n";
+    auto line = command_line({text + " .", {}}, [](auto) { return std::nullopt; });
+    expected.insert(expected.end(), line.begin() + 1, line.end());
+  }
+  EXPECT_EQ(direct, 3000);
+  for (const std::string shell : {"bash", "/bin/sh"})
+    EXPECT_EQ(shell_words(script, shell), expected) << shell;
+}
+
+TEST(Command, AnAnsiCQuoteIsReadAsTheShellReadsIt) {
+  const auto printed = [](const std::string& text, const std::string& value) {
+    return shell_output(for_shell(text, values(value)), "bash");
+  };
+  EXPECT_EQ(printed("printf '%s' a$'\\t'{a}", "x y'"), "a\tx y'");
+  EXPECT_EQ(printed("printf '%s' $'it\\'s'{a}", "$x"), "it's$x");
+  EXPECT_EQ(printed("printf '%s' $'\\\\'{a}", "x"), "\\x");
+  EXPECT_EQ(printed("printf '%s' $'a\\t{a}\\n'\"{a}\"", "b\\t'"), "a\tb\\t'\nb\\t'");
+  EXPECT_EQ(printed("printf '%s' $\"a{a}\"'{a}'", "$b`"), "a$b`$b`");
+  EXPECT_EQ(printed("printf '%s' $(printf %s $'\\x41' {a})", "b"), "Ab");
+  EXPECT_EQ(printed("x=1; printf '%s' $$'{a}' | tr -d 0-9", "$b"), "$b");
+  EXPECT_EQ(misplaced_name({"sort -t$'\\t' {a}", {}, {"sh", "-c"}}, values("x")).name, "");
+  EXPECT_EQ(misplaced_name({"sort -t$'{a}' {a}", {}, {"sh", "-c"}}, values("x")).place,
+            "in $'…' of a shell that may not know such quotes");
+  EXPECT_EQ(misplaced_name({"echo $'\\'' {a}", {}, {"sh", "-c"}}, values("x")).place,
+            "after \\' within $'…', where bash and dash differ");
+  EXPECT_EQ(misplaced_text({"echo `{a}`", {}}, values("x")),
+            "{a} is in `…`, where the shell could split or change its value; assign it to a "
+            "variable first (v={a}) and use \"$v\" here");
 }
 
 TEST(Command, ADirectCommandKeepsAValueInItsWord) {
@@ -121,7 +185,7 @@ TEST(Command, WordsNeverMeetAShell) {
   EXPECT_EQ(command_line(command, values("$(x)", "y")),
             (Texts{"printf", "a | $(x)", "${a}y", "{c}"}));
   EXPECT_EQ(placeholders(command), (Texts{"a", "b", "c"}));
-  EXPECT_EQ(misplaced_name({"", {"`{a}`"}}, values("x")), "");
+  EXPECT_EQ(misplaced_name({"", {"`{a}`"}}, values("x")).name, "");
 }
 
 TEST(Command, NamesItsPlaceholdersOnceInOrder) {
@@ -218,10 +282,10 @@ TEST(Command, SaysWhereNoValueCanBePutSafelyAndPutsNone) {
   for (const std::string text :
        {"echo `echo {a}`", "echo \"`echo '{a}'`\"", "cat <<E\n{a}\nE\n",
         "cat <<'E'\nit's\nE\necho {a}", "cat <<E <<<x\n{a}\nE\n", "cat <<-E; echo x\n{a}\n",
-        "echo \"${x:-'{a}'}\"", "echo $'{a}'", "echo \"$(case x in y) echo {a};; esac)\"",
+        "echo \"${x:-'{a}'}\"", "echo \"$(case x in y) echo {a};; esac)\"",
         "echo \"$(\ncase x in y) echo {a};; esac)\""}) {
-    EXPECT_EQ(misplaced_name({text, {}}, values("x")), "a") << text;
-    EXPECT_EQ(misplaced_name({text, {}}, [](std::string_view) { return std::nullopt; }), "")
+    EXPECT_EQ(misplaced_name({text, {}}, values("x")).name, "a") << text;
+    EXPECT_EQ(misplaced_name({text, {}}, [](std::string_view) { return std::nullopt; }).name, "")
         << text;
     EXPECT_EQ(for_shell(text, values("$(false)")), text);
   }
@@ -229,7 +293,7 @@ TEST(Command, SaysWhereNoValueCanBePutSafelyAndPutsNone) {
        {"echo `x` {a}", "echo {a} <<E\nit's\nE\n", "echo \"$(echo lowercase {a})\"", "# `\n{a}",
         "echo $((1<<2)) \n{a}", "(case x in x) echo {a};; esac)", "echo '`' {a}",
         "cat <f\n<g cat {a}", "cat <<<x\necho {a}", "plain {a}"})
-    EXPECT_EQ(misplaced_name({text, {}}, values("x")), "") << text;
+    EXPECT_EQ(misplaced_name({text, {}}, values("x")).name, "") << text;
 }
 
 TEST(Command, AListIsSeveralWords) {

@@ -120,6 +120,13 @@ TEST(Container, WhatNeverStartedIsToldFromWhatEndedSo) {
             "image i: Error: setting up CDI devices: unresolvable CDI devices x");
   EXPECT_EQ(never_started(Engine::podman, 127, "bash: line 1: foo: command not found\n", bash, "i"),
             "");
+  EXPECT_EQ(
+      never_started(Engine::podman, 126,
+                    "Error: crun: exec container process `/w/./tool`: Exec format error: OCI "
+                    "runtime error\n",
+                    {"./tool"}, "i"),
+      "image i: ./tool: it was built for another kind of machine, or it is a script without a "
+      "first line such as #!/bin/sh");
   EXPECT_EQ(never_started(Engine::podman, 3, kCrun, bash, "i"), "");
   EXPECT_EQ(never_started(Engine::podman, 125, "", bash, "i"), "");
 }

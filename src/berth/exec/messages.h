@@ -64,7 +64,8 @@ struct Launch {
   /// earlier launch did; it copies those of `stage_out` back after the end, where they exist; of an
   /// attempt that was stopped only where `stage_in` has one of them, too: the next goes on from it.
   std::vector<std::string> stage_in_once = {}, stage_in = {}, stage_out = {};
-  bool there = false;  ///< `directory` is a path on that machine, not one of this machine's.
+  std::string input = {};  ///< The file that becomes its standard input; empty: there is none.
+  bool there = false;      ///< `directory` is a path on that machine, not one of this machine's.
   /// An attempt that was launched on the same worker before. This one starts when that one has
   /// ended, and takes its room; where that takes longer than `waits_most`, it ends as given_back.
   /// 0: it starts now.

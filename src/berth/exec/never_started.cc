@@ -35,6 +35,11 @@ std::string never_started(Engine engine, int exit_code, std::string_view complai
       if (line.starts_with(each.begin)) said = line, speaker = &each;
   if (!speaker || exit_code < speaker->least || exit_code > speaker->most) return {};
   const std::string where = image.empty() ? "sandbox" : "image " + image;
+  if (said.contains("xec format error"))
+    return fmt::format(
+        "{}: {}: it was built for another kind of machine, or it is a script without a first line "
+        "such as #!/bin/sh",
+        where, argv.front());
   const bool no_program = exit_code != 125 && std::ranges::any_of(kNoProgram, [&](auto text) {
                             return said.find(text) != std::string_view::npos;
                           });

@@ -202,6 +202,7 @@ void ProcessWorker::conclude(Process& process) {
         fmt::format("{}processes that it left do not end: {}", ended.detail.empty() ? "" : "; ",
                     fmt::join(process.leftovers, ", "));
   pending_.emplace_back(std::move(ended));
+  if (!process.command_file.empty()) (void)env_->remove_file(process.command_file);
   process.child = {};
 }
 

@@ -4,6 +4,7 @@
 #include "berth/base/units.h"
 #include "berth/exec/command.h"
 #include "berth/exec/environment.h"
+#include "berth/exec/long_command.h"
 #include "berth/exec/worker_process.h"
 #include "berth/machine/enclosing_task.h"
 
@@ -35,6 +36,7 @@ ProcessWorker::~ProcessWorker() {
   for (auto& process : processes_) {
     if (!process->exit) (void)env_->signal_group(process->child.pid, SIGKILL);
     if (process->group) groups_->release(std::move(process->group));
+    if (!process->command_file.empty()) (void)env_->remove_file(process->command_file);
   }
   if (adopts_.value_or(false)) end_all_leftovers();
 }
@@ -124,12 +126,16 @@ void ProcessWorker::launch(const Launch& launch) {
   spec.environment = host;
   set(spec.environment, launch.environment);
   spec.directory = launch.directory;
+  spec.input = launch.input;
   for (const auto& share : block.cores) spec.cores.push_back(share.core);
   set(spec.environment, "BERTH_ALLOC", machine::write_enclosing_task(*env_, launch.token, block));
   const std::int64_t cpu = block.resources.get(Known::cpu);
   if (cpu > 0) decide(spec.environment, "OMP_NUM_THREADS", fmt::format("{}", (cpu + 999) / 1000));
   for (auto& [name, value] : machine::visibility(block.devices))
     decide(spec.environment, std::move(name), std::move(value), !block.devices.empty());
+  auto fitted = fit_limits(*env_, files_, launch, spec);
+  if (!fitted) return refuse(fitted.error());
+  process->command_file = std::move(fitted->file);
   if (launch.container.isolated()) {
     auto container = TaskContainer::make(*env_, launch, block, host, spec,
                                          [this] { due_.no_later_than(env_->now()); });
@@ -140,6 +146,7 @@ void ProcessWorker::launch(const Launch& launch) {
   adopt_orphans(*process);
   auto child = start(spec, *process, launch.enforce);
   if (!child) {
+    if (!process->command_file.empty()) (void)env_->remove_file(process->command_file);
     if (process->group) groups_->release(std::move(process->group));
     Error error = child.error();
     if (error.kind == ErrorKind::not_found && is_given_to(kStrictShell, launch.argv))
@@ -154,6 +161,8 @@ void ProcessWorker::launch(const Launch& launch) {
   if (const auto unwatched = guard(launch, *process); !unwatched.empty())
     advisory += (advisory.empty() ? "" : "; ") + unwatched;
   pending_.emplace_back(Started{launch.task, launch.token, block, std::move(advisory)});
+  if (auto text = describe(*fitted); !text.empty() && noted_.insert(text).second)
+    pending_.emplace_back(Notice{launch.task, launch.token, std::move(text)});
   processes_.push_back(std::move(process));
 }
 

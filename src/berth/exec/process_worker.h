@@ -10,6 +10,8 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
+#include <string>
 #include <vector>
 
 #include "berth/exec/leftovers.h"
@@ -40,6 +42,10 @@ class ProcessWorker final : public Worker {
   /// Its owner says whether it may still act on what its processes did and on the time that has
   /// passed. It is asked first, each time; told no, the worker leaves everything as it is.
   void ask_first(std::function<bool()> may_act) { may_act_ = std::move(may_act); }
+
+  /// The directory for files that tasks need while they run, such as a command that is too long for
+  /// an argument; private to this user. Without one such a task does not start.
+  void keep_files_in(std::string directory) { files_ = std::move(directory); }
 
   void send(const ToWorker& message) override;
   void set_reading(bool reads_output) override;
@@ -83,6 +89,8 @@ class ProcessWorker final : public Worker {
   machine::Machine* machine_;
   machine::Groups* groups_;
   const Environment environment_;
+  std::string files_;
+  std::set<std::string> noted_;  // variables that were left out
   std::optional<machine::DeviceGuard> guard_;
   std::vector<std::unique_ptr<Process>> processes_;
   std::vector<Waiting> waiting_;  // launches behind others, in the order in which they came

@@ -18,8 +18,17 @@ bool parts_words(char c) {
 }  // namespace
 
 ShellText::Place ShellText::place() const {
-  if (lost_ || open_.back() == '`') return Place::nowhere;
+  if (!lost_.empty() || open_.back() == '`' || open_.back() == 'e') return Place::nowhere;
   return comment_ ? Place::comment : Place::value;
+}
+
+std::string ShellText::why_nowhere() const {
+  if (!lost_.empty()) return std::string(lost_);
+  return open_.back() == '`' ? "in `…`" : "in $'…' of a shell that may not know such quotes";
+}
+
+void ShellText::lose(std::string_view why) {
+  if (lost_.empty()) lost_ = why;
 }
 
 bool ShellText::within_quotes() const {
@@ -40,7 +49,7 @@ bool ShellText::after_variable() const {
 
 void ShellText::take(char c) {
   text_ += c;
-  if (lost_) return;
+  if (!lost_.empty()) return;
   if (comment_ && c != '\n') return;
   comment_ = false;
   if (std::exchange(escaped_, false)) {
@@ -49,11 +58,18 @@ void ShellText::take(char c) {
   }
   const Pending before = std::exchange(pending_, {});
   const char frame = open_.back();
-  if (c == '\\' && frame != '\'') {
+  if (frame == 'e') {
+    if (c == '\'' && text_.ends_with("\\'"))
+      lose("after \\' within $'…', where bash and dash differ");
+    else if (c == '\'')
+      open_.pop_back();
+  } else if (c == '\\' && frame != '\'') {
     escaped_ = true;
     before_escape_ = before;
   } else if (frame == '\'' || frame == '`') {
     if (c == frame) open_.pop_back();
+  } else if (frame == 'E') {
+    if (c == '\'') open_.pop_back();
   } else if (c == '`') {
     open_ += c;
   } else if (!opens_after_dollar(c, before)) {
@@ -74,7 +90,7 @@ bool ShellText::opens_after_dollar(char c, const Pending& before) {
   } else if (c == '{') {
     open_ += bare ? '}' : 'q';
   } else if (c == '\'' && bare) {
-    lost_ = true;  // one thing to dash, another to bash
+    open_ += ansi_quotes_ ? 'E' : 'e';
   } else {
     return false;
   }
@@ -86,7 +102,7 @@ void ShellText::take_in_quotes(char c, const Pending&) {
   if (frame == 'A') {
     if (c == '(') open_ += 'A';
     if (c == ')') open_.pop_back();
-    if (c == '\'') lost_ = true;
+    if (c == '\'') lose("after a quote within $((…))");
   } else if (c == '"') {
     if (frame == '"')
       open_.pop_back();
@@ -94,7 +110,8 @@ void ShellText::take_in_quotes(char c, const Pending&) {
       open_ += '"';
   } else if (frame == 'q') {
     if (c == '}') open_.pop_back();
-    if (c == '\'') lost_ = true;  // a quote to some shells, a plain character to others
+    // A quote to some shells, a plain character to others.
+    if (c == '\'') lose("after a quote within \"${…}\"");
   }
 }
 
@@ -116,13 +133,13 @@ void ShellText::take_bare(char c, const Pending& before) {
   if (c == '#' && before.word_start) comment_ = true;
   if (c == '<' && before.less == 1) ++here_documents_;
   if (c == '<' && before.less == 2) --here_documents_;  // <<< takes a word
-  if (c == '\n' && here_documents_ > 0) lost_ = true;
+  if (c == '\n' && here_documents_ > 0) lose("in or after a here-document");
   // The patterns of a case hold brackets that nothing opened.
   constexpr std::string_view kCase = "case";
   if (frame == ')' && parts_words(c) && within_quotes() && text_.size() > kCase.size() + 1 &&
       std::string_view(text_).substr(0, text_.size() - 1).ends_with(kCase) &&
       parts_words(text_[text_.size() - kCase.size() - 2]))
-    lost_ = true;
+    lose("after `case` within \"$(…)\"");
   if (c == '(') open_ += ')';
   if (c == ')' && frame == ')') open_.pop_back();
   pending_.less = c == '<' ? before.less + 1 : 0;
@@ -137,6 +154,15 @@ void ShellText::put_in_arithmetic(std::string_view value) {
   for (const char c : value) text_ += kPlain.find(c) == std::string_view::npos ? '@' : c;
 }
 
+void ShellText::put_in_single_quotes(std::string_view value) {
+  for (const char c : value) {
+    if (c == '\'')
+      text_ += "'\\''";
+    else
+      text_ += c;
+  }
+}
+
 void ShellText::put(std::string_view value, char next) {
   BERTH_ASSERT(place() == Place::value);
   const bool escaped = std::exchange(escaped_, false);
@@ -145,12 +171,12 @@ void ShellText::put(std::string_view value, char next) {
   if (open_[open_.find_last_of("A)\n")] == 'A') {
     put_in_arithmetic(value);
   } else if (frame == '\'') {
-    for (const char c : value) {
-      if (c == '\'')
-        text_ += "'\\''";
-      else
-        text_ += c;
-    }
+    put_in_single_quotes(value);
+  } else if (frame == 'E') {
+    if (escaped) text_ += '\\';  // before a plain character it is one
+    text_ += "''";               // ends this quote and opens a plain one
+    put_in_single_quotes(value);
+    text_ += "'$'";
   } else if (is_bare(frame)) {
     if (escaped) text_.pop_back();  // it would escape our quote
     if (after_variable()) text_ += "\"\"";

@@ -49,6 +49,7 @@ struct ProcessWorker::Process {
   machine::Reservation reservation;
   std::unique_ptr<machine::Group> group;
   std::unique_ptr<TaskContainer> container;  // where the launch is isolated
+  std::string command_file;                  // of its script; empty: none
   os::Child child;
   MetricReader out_metrics, err_metrics{Stream::err};
   std::string unreadable;        // a metric line, and why it is none

@@ -123,6 +123,7 @@ constexpr KeyFormat kKeys[] = {
     {"gpu_mem_over", exec::kGpuMemOverFormat, "for a trial that has more of a GPU than its share",
      "warn"},
     {"env", exec::kVariablesFormat, "environment variables of the trials", "none"},
+    {"stdin", f::text(), "the file that each trial gets as its standard input", "it is empty"},
     {"passive", f::flag(), "somebody else carries the trials out, and tells their scores", "false"},
     {"cluster", exec::kNamesFormat, "where it runs: names of `berth cluster list`", "this machine"},
     {"labels", exec::kVariablesFormat, "names and values that the run is found by", "none"},

@@ -190,6 +190,8 @@ struct Program {
   std::vector<std::string> score_labels;  // the metrics score_2, score_3, … of #Auptimizer: lines
   std::string remote_directory;           // on other machines trials start in this directory
   std::string script;                     // the one local file that is sent to remote_directory
+  std::string input;                      // the file that trials get as standard input, as given;
+                                          // "-": that of `berth run`. Empty: none
   std::string gpus;                       // the GPUs that it may use, by CUDA's numbers; "": any
   std::int64_t trials_per_gpu = 1;  // how many share a GPU; resolved when the run is submitted
   bool passive = false;  // a person or program outside carries the trials out and reports
@@ -203,7 +205,7 @@ struct Program {
   // For the person: what was chosen for them, and what is probably not meant. Not in the JSON.
   std::vector<std::string> notes;
   // Their lines in the file, for errors that are found later; 0: none.
-  int run_line = 0, resources_line = 0;
+  int run_line = 0, resources_line = 0, input_line = 0;
 };
 
 inline constexpr std::string_view kBestAgain = "best";  // the label of its last run: save_best

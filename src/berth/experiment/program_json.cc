@@ -181,6 +181,7 @@ std::string to_json_text(const Program& program) {
   if (!program.score_labels.empty()) json["score_labels"] = program.score_labels;
   if (!program.remote_directory.empty()) json["there"] = program.remote_directory;
   if (!program.script.empty()) json["script"] = program.script;
+  if (!program.input.empty()) json["stdin"] = program.input;
   if (!program.gpus.empty()) json["gpus"] = program.gpus;
   if (program.gpu_mem_over == exec::GpuMemOver::kill) json["gpu_mem_over"] = "kill";
   json["shell"] = exec::words_of_shell(program.run.shell);
@@ -224,6 +225,7 @@ Result<Program> from_json_text(std::string_view text) {
     program.score_labels = json.value("score_labels", std::vector<std::string>());
     program.remote_directory = json.value("there", "");
     program.script = json.value("script", "");
+    program.input = json.value("stdin", "");
     program.gpus = json.value("gpus", std::string());
     program.labels = json.value("labels", exec::Labels());
     if (json.contains("notify")) {

@@ -245,8 +245,8 @@ TEST(Program, RefusesAWrongSearchAndSaysWhere) {
        "f.yaml:2: save_best: it takes a goal to tell which trial is the best"},
       {"run: x\nsearch: {method: external, samples: 1}", "f.yaml:2: search: 'run' is missing"},
       {"run: |\n  echo `echo {lr}`\nparams: {lr: 1}",
-       "f.yaml:1: run: {lr} stands where the shell could take its value apart (in `…`, after a "
-       "here-document, within ${…'}); use $(…), or a variable set before"}};
+       "f.yaml:1: run: {lr} is in `…`, where the shell could split or change its value; "
+       "assign it to a variable first (v={lr}) and use \"$v\" here"}};
   expect_refused(kCases);
 }
 

@@ -88,11 +88,8 @@ Status check_placeholders(const Field& run, const Program& program) {
     if (std::ranges::find(names, name) != names.end()) return "";
     return std::nullopt;
   };
-  if (const auto name = exec::misplaced_name(program.run, known); !name.empty())
-    return run.error(fmt::format(
-        "{{{}}} stands where the shell could take its value apart (in `…`, after a here-document, "
-        "within ${{…'}}); use $(…), or a variable set before",
-        name));
+  if (const auto text = exec::misplaced_text(program.run, known); !text.empty())
+    return run.error(text);
   return {};
 }
 
@@ -123,6 +120,16 @@ void read_head(const Field& root, const std::string& file, Program& program, Fau
   if (cluster) faults.take(program.clusters, exec::read_names(*cluster));
   if (cluster && program.passive)
     faults.add(cluster->error("passive trials run wherever whoever asks for them is"));
+}
+
+void read_input(const Field& root, Program& program, Faults& faults) {
+  const auto input = root.find("stdin");
+  if (!input || !faults.take(program.input, exec::process_text(*input))) return;
+  program.input_line = input->node().line;
+  if (program.input.empty() || program.input == "-")
+    faults.add(input->error("expected the path of a file"));
+  if (program.passive)
+    faults.add(input->error("passive trials have no process that could read it"));
 }
 
 /// What is tried, and by which command.
@@ -219,6 +226,7 @@ Result<Program> read_program(std::string_view text, const std::string& file) {
   read_trials(root, program, faults);
   if (const auto env = root.find("env"))
     faults.add(exec::read_environment(*env, program.environment));
+  read_input(root, program, faults);
   read_limits(root, program, faults);
   BERTH_TRY(faults.status());
   if (program.search.method == Search::Method::automatic)

@@ -218,8 +218,8 @@ TEST(ReadFlow, WrongReferencesAndPlaceholders) {
       {"steps:\n  a: {run: x, foreach: {v: [1]}, out: {o: same}}",
        "f.yaml:2: steps.a.out.o: all tasks of the foreach would write 'same'; put {key} into it"},
       {"steps:\n  a: {run: 'echo `cat {in.i}`', in: {i: x}}",
-       "f.yaml:2: steps.a.run: {in.i} stands where the shell could take its value apart (in `…`, "
-       "after a here-document, within ${…'}); use $(…), or a variable set before"}};
+       "f.yaml:2: steps.a.run: {in.i} is in `…`, where the shell could split or change its "
+       "value; assign it to a variable first (v={in.i}) and use \"$v\" here"}};
   expect_complaints(kCases);
   EXPECT_EQ(complaint("steps:\n  a: {run: \"awk '{print}'\", params: {prin: 1}}"), "nothing")
       << "braces may be the command's own";

@@ -228,11 +228,8 @@ class StepReader {
       if (std::ranges::find(known, name) != known.end()) return "";
       return std::nullopt;
     };
-    if (const auto name = exec::misplaced_name(step_.run, lookup); !name.empty())
-      return run.error(
-          fmt::format("{{{}}} stands where the shell could take its value apart (in `…`, after a "
-                      "here-document, within ${{…'}}); use $(…), or a variable set before",
-                      name));
+    if (const auto text = exec::misplaced_text(step_.run, lookup); !text.empty())
+      return run.error(text);
     return {};
   }
 

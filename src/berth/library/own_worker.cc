@@ -171,6 +171,9 @@ void OwnWorker::launch(const exec::Launch& launch) {
   };
   if (launch.container.isolated())
     return refuse(exec::Cause::cannot_start, "a cluster of a program's own runs no containers");
+  if (!launch.input.empty())
+    return refuse(exec::Cause::cannot_start,
+                  "a cluster of a program's own gives its tasks no standard input (--stdin)");
   if (launch.enforce)
     return refuse(exec::Cause::cannot_start,
                   "enforce: required, but a cluster of a program's own is not known to");

@@ -120,7 +120,13 @@ struct Content {
   std::int64_t size = 0;
 };
 
-/// A process to start. Its stdin is /dev/null, and its stdout and stderr are pipes, whose read ends
+/// The maximum size of one argument or variable of a process on this machine, in bytes, with the
+/// NUL behind it: 128 KiB where pages have 4 KiB.
+std::size_t most_of_one_argument();
+/// The maximum size of all arguments and variables of a process together, with a pointer each.
+std::size_t most_of_all_arguments();
+
+/// A process to start. Its stdin is `input`, and its stdout and stderr are pipes, whose read ends
 /// spawn() returns. A process that `talks` instead has one end of a socket as both stdin and
 /// stdout; Child::out is the other end.
 struct SpawnSpec {
@@ -131,6 +137,7 @@ struct SpawnSpec {
   std::span<const Fd> join_files;  ///< Files of control groups; the child writes "0" into each.
   const Fd* group = nullptr;       ///< Directory of a v2 control group in which the child begins.
   bool talks = false;
+  std::string input = {};  ///< A file that becomes its stdin; "": /dev/null.
 };
 
 struct Child {

@@ -23,6 +23,7 @@
 
 #include "berth/base/text.h"
 #include "berth/base/units.h"
+#include "berth/os/spawn_limits_posix.h"
 
 namespace berth::os {
 namespace {
@@ -34,6 +35,7 @@ namespace {
 #endif
 
 constexpr std::size_t kStackSize = 64 * 1024;
+constexpr const char* kShell = "/bin/sh";
 
 /// All that the child needs, laid out before it exists: between clone and exec it shares our memory
 /// and may only make system calls.
@@ -338,9 +340,11 @@ std::vector<pid_t> adopted_posix(Env& env) {
   return adopted;
 }
 
-Result<Child> spawn_posix(Env& env, const SpawnSpec& spec) {
-  BERTH_ASSERT(!spec.argv.empty());
-  BERTH_ASSIGN(const std::string path, find_program(spec));
+namespace {
+
+/// Returns nullopt where the kernel does not know the format of the file.
+Result<std::optional<Child>> spawn_program(Env& env, const SpawnSpec& spec,
+                                           const std::string& path) {
   BERTH_ASSIGN(Pipe out, spec.talks ? make_socket(env) : make_pipe(env));
   BERTH_ASSIGN(Pipe err, make_pipe(env));
   static const int null_input = open("/dev/null", O_RDONLY | O_CLOEXEC);
@@ -366,7 +370,8 @@ Result<Child> spawn_posix(Env& env, const SpawnSpec& spec) {
   launch.join_files = join_files.data();
   launch.cores = spec.cores.empty() ? nullptr : &cores;
   launch.parent = getpid();
-  launch.in = spec.talks ? out.write.number() : null_input;
+  BERTH_ASSIGN(const Fd input, spec.input.empty() ? Fd() : env.open_read(spec.input));
+  launch.in = spec.talks ? out.write.number() : input ? input.number() : null_input;
   launch.out = out.write.number();
   launch.err = err.write.number();
 
@@ -400,9 +405,29 @@ Result<Child> spawn_posix(Env& env, const SpawnSpec& spec) {
     if (launch.failed_step == launch.path && launch.failed_errno == ENOENT)
       return fail(ErrorKind::not_found, "{}: the interpreter that it names (#!) does not exist",
                   spec.argv.front());
+    if (launch.failed_errno == E2BIG) return std::unexpected(too_long(spec));
+    if (launch.failed_errno == ENOEXEC && launch.failed_step == launch.path) return std::nullopt;
     return errno_error(launch.failed_errno, launch.failed_step);
   }
   return child;
+}
+
+}  // namespace
+
+Result<Child> spawn_posix(Env& env, const SpawnSpec& spec) {
+  BERTH_ASSERT(!spec.argv.empty());
+  BERTH_ASSIGN(const std::string path, find_program(spec));
+  BERTH_ASSIGN(auto child, spawn_program(env, spec, path));
+  if (child) return *std::move(child);
+  if (const auto why = why_no_program(env, path); !why.empty())
+    return fail(ErrorKind::invalid, "{}: {}", spec.argv.front(), why);
+  // A script without #!, which execvp() gives to the shell as well.
+  SpawnSpec script = spec;
+  script.argv.front() = path;
+  script.argv.insert(script.argv.begin(), kShell);
+  BERTH_ASSIGN(child, spawn_program(env, script, kShell));
+  if (!child) return fail(ErrorKind::invalid, "{}: not a program of this machine", kShell);
+  return *std::move(child);
 }
 
 std::optional<std::int64_t> start_time_posix(std::string_view stat) {

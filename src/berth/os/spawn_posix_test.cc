@@ -32,6 +32,52 @@ TEST_F(SpawnPosix, GivesNoOtherDescriptorsAndNoInput) {
   EXPECT_EQ(run(shell("ls -l /proc/self/fd")).out.find("secret"), std::string::npos);
 }
 
+TEST_F(SpawnPosix, GivesAFileAsInputFromItsStart) {
+  ASSERT_TRUE(env_->replace_file(path("data"), "one\ntwo\n", 0600));
+  for (int i = 0; i < 2; ++i) {
+    auto spec = shell("read -r line; echo $line; cat");
+    spec.input = path("data");
+    EXPECT_EQ(run(spec).out, "one\ntwo\n");
+  }
+  auto spec = shell("cat");
+  spec.input = path("none");
+  EXPECT_EQ(env_->spawn(spec).error().kind, ErrorKind::not_found);
+}
+
+TEST_F(SpawnPosix, RunsAScriptWithoutInterpreterLineByTheShell) {
+  ASSERT_TRUE(
+      env_->replace_file(path("tool"), "# no interpreter\necho $# \"$1\" ${0##*/}\n", 0700));
+  EXPECT_EQ(run(command({path("tool"), "a b", ""})).out, "2 a b tool\n");
+  const auto why = [&](std::string_view content) {
+    EXPECT_TRUE(env_->replace_file(path("tool"), content, 0700));
+    auto child = env_->spawn(command({path("tool")}));
+    return child ? std::string("started") : child.error().message.substr(path("tool").size());
+  };
+  EXPECT_EQ(why(""), ": the file is empty");
+  EXPECT_EQ(why(std::string_view("\x7f"
+                                 "ELF\2\1\1\0\0\0",
+                                 10)),
+            ": the program was built for another kind of machine (processor or word size)");
+  EXPECT_EQ(why(std::string_view("PK\3\4\0\0\n", 7)),
+            ": it is neither a program of this machine nor a script");
+}
+
+TEST_F(SpawnPosix, SaysWhichArgumentIsTooLong) {
+  auto spec = command({"/bin/true", std::string(most_of_one_argument(), 'x')});
+  EXPECT_NE(
+      env_->spawn(spec).error().message.find("argument 1 has 128 KiB, and Linux takes at most"),
+      std::string::npos);
+  spec = command({"/bin/true"});
+  spec.environment.emplace_back("LONG", std::string(most_of_one_argument(), 'x'));
+  EXPECT_NE(env_->spawn(spec).error().message.find("the variable LONG has"), std::string::npos);
+  spec = command({"/bin/true"});
+  spec.argv.insert(spec.argv.end(), most_of_all_arguments() / 1000, std::string(1000, 'x'));
+  EXPECT_NE(env_->spawn(spec).error().message.find("more than a process can be started with"),
+            std::string::npos);
+  spec.argv.resize(most_of_all_arguments() / 1100);
+  EXPECT_EQ(run(spec).status.code, 0);
+}
+
 TEST_F(SpawnPosix, TalksBothWays) {
   auto spec = shell("while read -r line; do echo \"heard $line\"; done; echo err >&2");
   spec.talks = true;
@@ -123,7 +169,7 @@ TEST_F(SpawnPosix, SaysWhyItCouldNotStart) {
   put("plain", "#!/bin/sh\n", 0600);
   put("wanted", "#!/no/such/python\n", 0700);
   put("windows", "#!/bin/sh\r\necho\r\n", 0700);
-  put("binary", "\x7f garbage", 0700);
+  put("binary", std::string("\x7f garbage\0", 10), 0700);
   struct Case {
     std::string program;
     Error error;
@@ -138,7 +184,9 @@ TEST_F(SpawnPosix, SaysWhyItCouldNotStart) {
         Case{"./plain", {ErrorKind::invalid, "./plain: not executable (chmod +x ./plain)"}},
         Case{"./wanted", {ErrorKind::not_found, "./wanted" + interpreter}},
         Case{"./windows", {ErrorKind::not_found, "./windows" + interpreter}},
-        Case{"./binary", {ErrorKind::invalid, path("./binary") + ": Exec format error"}}}) {
+        Case{"./binary",
+             {ErrorKind::invalid,
+              "./binary: it is neither a program of this machine nor a script"}}}) {
     const auto child = env_->spawn(command({program}));
     ASSERT_FALSE(child) << program;
     EXPECT_EQ(child.error().kind, error.kind) << program;

@@ -267,6 +267,7 @@ void RemoteWorker::submit(exec::Launch launch) {
   for (const auto& path : paths)
     if (std::string to = there(path); to != path) moved.emplace_back(path, std::move(to));
   for (auto& word : launch.argv) relocate(word, moved);
+  relocate(launch.input, moved);
   for (auto& [name, value] : launch.environment) relocate(value, moved);
   for (const auto& path : launch.stage_in) {
     brought_.erase(path);

@@ -9,6 +9,7 @@
 #include "berth/run/advice.h"
 #include "berth/run/flow_run.h"
 #include "berth/run/images.h"
+#include "berth/run/long_starts.h"
 #include "berth/run/own_files.h"
 #include "berth/run/prepare.h"
 #include "berth/run/taken_outputs.h"
@@ -137,6 +138,8 @@ Result<flow::Words> check_flow(Context& context, FlowProgram& program, const std
   for (const auto& step : graph.flow().steps)
     for (const auto& note : step.notes) notes.push_back(fmt::format("{}: {}", step.file, note));
   if (program.options.only) BERTH_TRY(check_taken(*context.env, graph, directory));
+  std::ranges::move(notes_of_long_starts(*context.env, graph, directory, program.answers),
+                    std::back_inserter(notes));
   return notes;
 }
 

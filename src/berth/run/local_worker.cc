@@ -8,13 +8,15 @@ namespace berth::run {
 
 LocalWorker::LocalWorker(os::Env& env, std::unique_ptr<agent::AgentClient> agent,
                          const machine::Block& block, machine::Groups& groups,
-                         exec::Environment environment)
+                         exec::Environment environment, std::string files)
     : env_(env),
       agent_(std::move(agent)),
       groups_(groups),
       machine_(block),
       processes_(env, machine_, groups, std::move(environment)),
-      alone_(agent_ == nullptr) {}
+      alone_(agent_ == nullptr) {
+  processes_.keep_files_in(std::move(files));
+}
 
 void LocalWorker::send(const exec::ToWorker& message) {
   const auto* launch = std::get_if<exec::Launch>(&message);

@@ -18,9 +18,9 @@ namespace berth::run {
 class LocalWorker final : public exec::Worker {
  public:
   /// `agent`: nullptr where the tasks end with this process. `environment` is that of the tasks
-  /// which this process starts.
+  /// which this process starts, and `files` the directory for files that they need meanwhile.
   LocalWorker(os::Env& env, std::unique_ptr<agent::AgentClient> agent, const machine::Block& block,
-              machine::Groups& groups, exec::Environment environment);
+              machine::Groups& groups, exec::Environment environment, std::string files);
 
   void send(const exec::ToWorker& message) override;
   void set_reading(bool reads_output) override;

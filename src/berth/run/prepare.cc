@@ -7,6 +7,7 @@
 #include "berth/exec/leftovers.h"
 #include "berth/machine/enclosing_task.h"
 #include "berth/machine/group_plan.h"
+#include "berth/run/run_input.h"
 #include "berth/run/runner.h"
 
 namespace berth::run {
@@ -70,6 +71,27 @@ Status check_shell(os::Env& env, const exec::Command& command, const std::string
   return status;
 }
 
+namespace {
+
+/// The standard input of a program is a path from the directory of its file on.
+std::string place_of_input(const experiment::Program& program, const std::string& directory) {
+  const bool is_place = program.input == "-" || program.input.starts_with('/');
+  return is_place ? program.input : directory + "/" + program.input;
+}
+
+}  // namespace
+
+Status check_input_of(os::Env& env, const experiment::Program& program,
+                      const std::string& directory, const std::string& file) {
+  if (program.input.empty()) return {};
+  auto status = check_input(env, place_of_input(program, directory));
+  if (status) return {};
+  const bool from_file = program.input_line > 0;
+  return std::unexpected(within(
+      from_file ? fmt::format("{}:{}: stdin", file, program.input_line) : std::string("--stdin"),
+      std::move(status).error()));
+}
+
 Status check_program(Context& context, const experiment::Program& program,
                      const std::string& directory, const std::string& file) {
   const auto at_run = [&](Error error) {
@@ -82,6 +104,7 @@ Status check_program(Context& context, const experiment::Program& program,
   if (!program.passive)
     if (const auto status = check_shell(*context.env, program.run, directory); !status)
       return std::unexpected(at_run(status.error()));
+  if (auto status = check_input_of(*context.env, program, directory, file); !status) return status;
   if (program.enforce) BERTH_TRY(check_enforced(context, program.resources));
   BERTH_ASSIGN(const auto capacity, machine::discover(*context.env, context.capacity));
   BERTH_TRY(find_devices(context, program.resources, program.gpus));
@@ -144,7 +167,11 @@ Result<store::RunRecord> submit(Context& context, const experiment::Program& pro
   run.created = context.env->wall();
   for (auto& params : trials)
     run.tasks.push_back({fmt::format("{}", run.tasks.size() + 1), std::move(params)});
-  return context.store->submit(run);
+  if (program.input.empty()) return context.store->submit(run);
+  BERTH_ASSIGN(auto input, TakenInput::take(context, place_of_input(program, directory)));
+  BERTH_ASSIGN(auto record, context.store->submit(run));
+  BERTH_TRY(input.keep(context, record.name));
+  return record;
 }
 
 Result<int> end_orphans(os::Env& env, const std::string& run_directory,

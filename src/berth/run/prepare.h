@@ -28,6 +28,11 @@ Result<std::string> find_executable(os::Env& env, const std::string& program,
 /// Checks that the shell exists which the command needs, if any. Failure: not_found, with advice.
 Status check_shell(os::Env& env, const exec::Command& command, const std::string& directory);
 
+/// Checks that the program's standard input can be read. `file` is named in errors. Failure:
+/// not_found, invalid.
+Status check_input_of(os::Env& env, const experiment::Program& program,
+                      const std::string& directory, const std::string& file);
+
 /// Checks, as far as reading tells, that this machine can enforce the limits of tasks that require
 /// it
 /// (`enforce: required`). Failure: impossible, with the reason.

@@ -8,12 +8,15 @@
 #include "berth/experiment/space.h"
 #include "berth/run/passive_worker.h"
 #include "berth/run/recorded_environment.h"
+#include "berth/run/run_input.h"
 
 namespace berth::run {
 namespace {
 
 constexpr std::string_view kParameterFile = "params_file";
 constexpr std::string_view kSave = "save";
+/// Longer parameters are in a file, which BERTH_PARAMS_FILE names instead of BERTH_PARAMS.
+constexpr std::size_t kMostInVariable = 100'000;
 constexpr std::string_view kAuptimizerModule =
 #include "berth/run/aup.inc"
     ;
@@ -99,7 +102,12 @@ Result<exec::Launch> Trials::launch(const store::TaskRecord& task, Token token,
   started(task.number);
   exec::Environment environment = program_.environment;
   for (const auto& [name, value] : task.params) set(environment, parameter_variable(name), value);
-  set(environment, "BERTH_PARAMS", experiment::values_json(task.params, program_.types));
+  std::string params = experiment::values_json(task.params, program_.types);
+  const bool long_params = params.size() > kMostInVariable;
+  if (long_params)
+    set(environment, "BERTH_PARAMS_FILE", parameter_file(task));
+  else
+    set(environment, "BERTH_PARAMS", std::move(params));
   name_task(environment, directory_, record_, task, token, attempt);
   if (names(kCheckpoint) || program_.checkpoints) {
     const auto* parent = experiment::find_value(task.params, experiment::kParent);
@@ -114,7 +122,7 @@ Result<exec::Launch> Trials::launch(const store::TaskRecord& task, Token token,
   const std::string model = fmt::format("{}/aup_models/models_{}", record_.directory, record_.name);
   const bool saves_model = program_.auptimizer && save_of(task) == "1";
   if (saves_model) set(environment, "BERTH_MODEL", model);
-  if (names(kParameterFile)) {
+  if (names(kParameterFile) || long_params) {
     BERTH_TRY(env_.make_directory(directory_ + "/params", 0700));
     experiment::Values values = task.params;
     if (program_.auptimizer) values.emplace_back("job_id", fmt::format("{}", task.number.value));
@@ -148,12 +156,24 @@ Result<exec::Launch> Trials::launch(const store::TaskRecord& task, Token token,
   if (!launch.there && program_.kind == "experiment") launch.stage_in_once = {record_.directory};
   if (program_.auptimizer) launch.stage_in_once.push_back(modules);
   if (saves_model) launch.stage_out.push_back(model);
-  if (names(kParameterFile)) launch.stage_in.push_back(parameter_file(task));
+  if (names(kParameterFile) || long_params) launch.stage_in.push_back(parameter_file(task));
+  BERTH_TRY(give_input(launch));
   if (names(kCheckpoint) || program_.checkpoints) {
     launch.stage_in.push_back(checkpoint(task.label));
     launch.stage_out.push_back(checkpoint(task.label));
   }
   return launch;
+}
+
+Status Trials::give_input(exec::Launch& launch) {
+  if (program_.input.empty()) return {};
+  launch.input = input_file(directory_);
+  if (!env_.status(launch.input))
+    return fail(ErrorKind::not_found,
+                "{}: the standard input of the run is missing; submit the run again with --stdin",
+                launch.input);
+  launch.stage_in_once.push_back(launch.input);
+  return {};
 }
 
 /// The module that the scripts of such a document import, before whatever else they would find.

@@ -62,6 +62,7 @@ class Trials final : public Workload {
   void consider_best(const store::TaskRecord& task);
   Status recall_reports(const store::TaskRecord& task);
 
+  Status give_input(exec::Launch& launch);
   Status offer_module(const std::string& directory, exec::Environment& environment);
   bool names(std::string_view name) const;
   std::string checkpoint(const std::string& label) const;

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "berth/agent/launched_agent.h"
+#include "berth/agent/layout.h"
 #include "berth/base/text.h"
 #include "berth/run/local_worker.h"
 #include "berth/run/passive_worker.h"
@@ -52,7 +53,8 @@ std::unique_ptr<exec::Worker> Workers::start(WorkerSlot& slot, const Source& sou
                                         runner_side(context_, run_.record.epoch));
   }
   return std::make_unique<LocalWorker>(env, std::move(agent), slot.lease.alloc.block, groups_,
-                                       task_environment(context_));
+                                       task_environment(context_),
+                                       agent::commands_directory(run_.directory));
 }
 
 WorkerSlot& Workers::attach(std::unique_ptr<agent::AgentClient> agent, Lease lease,
@@ -66,7 +68,8 @@ WorkerSlot& Workers::attach(std::unique_ptr<agent::AgentClient> agent, Lease lea
     slot.worker = std::move(agent);
   else
     slot.worker = std::make_unique<LocalWorker>(run_.env, std::move(agent), slot.lease.alloc.block,
-                                                groups_, task_environment(context_));
+                                                groups_, task_environment(context_),
+                                                agent::commands_directory(run_.directory));
   return slot;
 }
 
