@@ -235,7 +235,7 @@ steps:
             file.write("9")
         with open(self.dir / "counts/0.txt", "a") as file:
             file.write("edited\n")
-        self.assertEqual(self.ran(self.run_flow()), [])
+        self.assertEqual(self.ran(self.run_flow("--overwrite")), [])
         self.assertEqual(self.read("total.txt"), "1000\n")
         self.assertIn(b"every object is whole", self.berth("cache", "--verify").out)
 
@@ -560,7 +560,7 @@ steps:
         self.assertEqual(self.read("res/notes.md"), "mine")
         os.rename(self.dir / "res/notes.md", self.dir / "notes.md")
         retried = json.loads(self.berth("--json", "retry", "f-3").out)
-        self.assertEqual(retried["run"]["counts"]["cached"], 1, "the work was kept")
+        self.assertEqual(retried["run"]["counts"]["done"], 1, "it was refused before it started")
         self.write("f.yaml", "steps: {a: {run: 'echo > {out.x}', out: {x: f.yaml}}}\n")
         self.assertIn("is the flow's own file", self.one_line(self.berth("run", "f.yaml", code=2)))
 

@@ -52,7 +52,7 @@ using Words = std::span<const std::string_view>;
 
 Status live(os::Env& env, Words words) {
   BERTH_ASSIGN(StartCommand options, parse_start_command(words));
-  os::make_private();
+  os::ignore_file_size_signal();
   BERTH_TRY(env.make_directory(options.directory, 0700));
   options.groups = {
       .may_move = true, .keep_in = options.stay, .anchor = {"/proc/self/exe", "anchor"}};
@@ -128,7 +128,7 @@ Status run(Words words) {
     return serve_stdio(*env, std::string(words[1]));
   }
   if (command == "pool" || command == "files" || command == "clean" || command == "push") {
-    os::make_private();
+    os::ignore_file_size_signal();
     if (command == "clean") return clean_up(*env, words.subspan(1));
     if (command == "push") return serve_push(*env);
     BERTH_ASSIGN(const auto program, env->real_path("/proc/self/exe"));

@@ -9,6 +9,11 @@
 #include "berth/fileset/objects.h"
 
 namespace berth::agent {
+namespace {
+
+constexpr std::size_t kHoleLeast = 4096;  // bytes: the blocks of most volumes
+
+}  // namespace
 
 Result<ObjectReceiver::Part> ObjectReceiver::free_part(const Piece& piece, bool make) const {
   if (make) BERTH_TRY(env_.make_directory(store_ + "/incoming", 0700));
@@ -73,7 +78,10 @@ Status ObjectReceiver::add(std::string_view bytes) {
   if (!piece_) return fail(ErrorKind::invalid, "bytes of no object");
   if (piece_->offset + static_cast<std::int64_t>(bytes.size()) > piece_->size)
     return fail(ErrorKind::invalid, "more bytes than the object has");
-  if (const auto written = env_.write_all(fd_, bytes); !written)
+  // What may be a hole of the object becomes one.
+  const auto next = piece_->offset + static_cast<std::int64_t>(bytes.size());
+  const bool zeros = bytes.size() >= kHoleLeast && bytes.find_first_not_of('\0') == bytes.npos;
+  if (const auto written = zeros ? env_.truncate(fd_, next) : env_.write_all(fd_, bytes); !written)
     return give_up_part(written.error());
   piece_->offset += static_cast<std::int64_t>(bytes.size());
   return piece_->offset == piece_->size ? finish() : Status{};

@@ -15,14 +15,13 @@ namespace berth::cli {
 namespace {
 
 /// Turns the child process into `berth` with these words, the last of which is null.
-[[noreturn]] void become_berth(char* const* words, const char* log, mode_t mask) {
+[[noreturn]] void become_berth(char* const* words, const char* log) {
   constexpr int kCannot = 127;
   ::setsid();
   const int null = ::open("/dev/null", O_RDWR | O_CLOEXEC);
   const int out = ::open(log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
   if (null < 0 || out < 0 || ::dup2(null, 0) < 0 || ::dup2(out, 1) < 0 || ::dup2(out, 2) < 0)
     ::_exit(kCannot);
-  ::umask(mask);  // the person's own, which tasks get
   ::execv("/proc/self/exe", words);
   ::_exit(kCannot);
 }
@@ -52,13 +51,12 @@ Status start_detached(os::Env& env, run::Context& context, const store::RunRecor
   const std::string log = run::runner_log(directory);
   const auto before = env.status(log);
   const std::int64_t size_before = before ? before->size : 0;
-  const mode_t mask = env.mask();
   std::vector<std::string> words{"berth", "resume", record.name};
   if (context.task_environment) words.emplace_back("--env-of-submission");
   const auto pointers = pointers_to(words);
   const pid_t pid = ::fork();
   if (pid < 0) return fail(ErrorKind::full, "cannot start a runner: {}", std::strerror(errno));
-  if (pid == 0) become_berth(pointers.data(), log.c_str(), mask);
+  if (pid == 0) become_berth(pointers.data(), log.c_str());
   for (const Mono until = env.now() + kStartTimeout;;) {
     BERTH_ASSIGN(const auto now, context.store->find_run(record.name));
     const bool taken_over = now.epoch > record.epoch;
@@ -71,16 +69,15 @@ Status start_detached(os::Env& env, run::Context& context, const store::RunRecor
   }
 }
 
-Status start_apart(os::Env& env, const std::vector<std::string>& words, const std::string& log) {
+Status start_apart(const std::vector<std::string>& words, const std::string& log) {
   std::vector<std::string> all{"berth"};
   all.insert(all.end(), words.begin(), words.end());
   const auto pointers = pointers_to(all);
-  const mode_t mask = env.mask();
   const pid_t pid = ::fork();
   if (pid < 0) return fail(ErrorKind::full, "cannot start a process: {}", std::strerror(errno));
   if (pid == 0) {
     const pid_t apart = ::fork();  // nobody's child
-    if (apart == 0) become_berth(pointers.data(), log.c_str(), mask);
+    if (apart == 0) become_berth(pointers.data(), log.c_str());
     ::_exit(apart < 0 ? 1 : 0);
   }
   int how = 0;

@@ -14,7 +14,7 @@ Status start_detached(os::Env& env, run::Context& context, const store::RunRecor
 
 /// Starts `berth` with these words in a session of its own, which prints to the file, and does not
 /// wait for it.
-Status start_apart(os::Env& env, const std::vector<std::string>& words, const std::string& log);
+Status start_apart(const std::vector<std::string>& words, const std::string& log);
 
 /// Lets go of runners of this process that have ended: until then they would count as alive.
 void reap_runners();

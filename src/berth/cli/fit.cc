@@ -13,7 +13,6 @@ namespace berth::cli {
 namespace {
 
 constexpr std::size_t kMostModelBytes = 256U << 20;
-constexpr mode_t kModelMode = 0644;
 
 struct FitCommandOptions {
   bool json = false;
@@ -99,7 +98,7 @@ Status write_fits(os::Env& env, const std::vector<fleet::PerformanceEntry>& entr
     if (!written) return std::unexpected(within(path, std::move(written).error()));
     text = *std::move(written);
   }
-  BERTH_TRY(env.replace_file(path, text, kModelMode));
+  BERTH_TRY(env.replace_user_file(path, text));
   print_error(fmt::format("wrote {} to {}\n",
                           entries.size() == 1 ? entries[0].model + " on " + entries[0].accelerator
                                               : fmt::format("{} models", entries.size()),

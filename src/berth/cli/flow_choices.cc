@@ -53,7 +53,8 @@ void FlowChoices::add_to(Options& options) {
   options.list("--force", force, "of a flow: run the tasks of this step also where they are cached")
       .one_at_a_time()
       .named("STEP");
-  options.flag("--overwrite", overwrite, "of a flow: write also what is protected anew");
+  options.flag("--overwrite", overwrite,
+               "of a flow: replace outputs that are protected or were edited");
 }
 
 bool FlowChoices::any() const {

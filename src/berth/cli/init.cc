@@ -135,8 +135,7 @@ Result<int> init(os::Env& env, const InitOptions& options) {
   if (env.status(first.file))
     return fail(ErrorKind::usage, "{}: it exists, and is left as it is; name another file",
                 first.file);
-  constexpr mode_t kMode = 0666;
-  BERTH_TRY(env.replace_file(first.file, first.text, kMode & ~env.mask()));
+  BERTH_TRY(env.replace_user_file(first.file, first.text));
   if (options.json) {
     JsonWriter json;
     json.object().add("version", 1).add("kind", first.kind).add("file", first.file);

@@ -9,7 +9,6 @@
 namespace berth::cli {
 namespace {
 
-constexpr mode_t kManifestMode = 0644, kManifestDirectoryMode = 0755;
 constexpr std::size_t kMostManifestBytes = 16U << 20;
 constexpr std::string_view kManifestSuffix = ".yaml";
 
@@ -92,7 +91,7 @@ Result<std::vector<fleet::Manifest>> write_manifests(os::Env& env, const fleet::
                                                      const ManifestChoices& given) {
   BERTH_ASSIGN(const auto options, given.read());
   BERTH_ASSIGN(auto manifests, fleet::manifests(system, plan, options));
-  BERTH_TRY(env.make_directory(*given.directory, kManifestDirectoryMode));
+  BERTH_TRY(env.make_user_directory(*given.directory, 0777));
   for (auto& manifest : manifests) {
     manifest.file = *given.directory + "/" + manifest.name + std::string(kManifestSuffix);
     if (!env.status(manifest.file)) continue;
@@ -104,7 +103,7 @@ Result<std::vector<fleet::Manifest>> write_manifests(os::Env& env, const fleet::
                   manifest.file);
   }
   for (const auto& manifest : manifests)
-    BERTH_TRY(env.replace_file(manifest.file, manifest.text, kManifestMode));
+    BERTH_TRY(env.replace_user_file(manifest.file, manifest.text));
   print_notes(notes_on_servers(plan));
   BERTH_ASSIGN(const auto left, notes_on_left(env, *given.directory, manifests));
   print_notes(left);

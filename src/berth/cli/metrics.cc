@@ -196,8 +196,7 @@ Result<int> metrics(os::Env& env, const MetricsOptions& options) {
     print(text);
     return 0;
   }
-  // Whoever collects it is another user.
-  BERTH_TRY(env.replace_file(options.file, text, 0644));
+  BERTH_TRY(env.replace_user_file(options.file, text));
   return 0;
 }
 

@@ -251,7 +251,7 @@ void start_telling(os::Env& env, run::Context& context, const store::RunRecord& 
                                    "--only",  fmt::format("{}", i + 1)};
     if (!task.empty()) words.insert(words.end(), {"--task", task});
     Status status = env.make_directory(directory, 0700);
-    if (status) status = start_apart(env, words, directory + "/log");
+    if (status) status = start_apart(words, directory + "/log");
     if (!status)
       print_error(fmt::format("{}: {} is not told: {}\n", record.name, in_words(all[i]),
                               status.error().message));

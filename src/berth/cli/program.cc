@@ -16,7 +16,7 @@ Result<int> dispatch(std::span<const Command> commands, int count, char** values
     std::fputs(printout->text.c_str(), stdout);
     return 0;
   }
-  os::make_private();
+  os::ignore_file_size_signal();
   const auto env = os::posix_env();
   BERTH_TRY(os::open_log(*env));
   return std::get<Action>(read)(*env);

@@ -62,7 +62,7 @@ Result<int> report(os::Env& env, const ReportOptions& options) {
     print(text);
     return 0;
   }
-  BERTH_TRY(env.replace_file(options.file, text, 0666 & ~env.mask()));
+  BERTH_TRY(env.replace_user_file(options.file, text));
   return 0;
 }
 

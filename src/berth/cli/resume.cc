@@ -17,6 +17,7 @@
 namespace berth::cli {
 namespace {
 
+constexpr const char* kOverwrite = "replace outputs of a flow that are protected or were edited";
 constexpr const char* kSendLarge =
     "send the experiment's folder also where it has more than 1 GiB or is a home directory";
 
@@ -25,12 +26,14 @@ constexpr const char* kEnvOfSubmission =
 
 struct ResumeOptions {
   bool json = false, detach = false, send_large = false, env_of_submission = false;
+  bool overwrite = false;
   std::string run;
 
   void add_to(Options& options) {
     options.json(json);
     options.flag("--detach", detach, "in the background, and print the run's name");
     add_run(options, run);
+    options.flag("--overwrite", overwrite, kOverwrite);
     options.flag("--send-large", send_large, kSendLarge);
     options.flag("--env-of-submission", env_of_submission, kEnvOfSubmission);
     options.example("berth resume digits-3");
@@ -39,7 +42,7 @@ struct ResumeOptions {
 
 struct RetryOptions {
   bool json = false, detach = false, failed = false, all = false, file = false, send_large = false;
-  bool env_of_submission = false;
+  bool env_of_submission = false, overwrite = false;
   std::string run;
 
   void add_to(Options& options) {
@@ -52,6 +55,7 @@ struct RetryOptions {
     options.flag("--detach", detach, "in the background, and print the run's name")
         .excludes("--failed");
     add_run(options, run);
+    options.flag("--overwrite", overwrite, kOverwrite);
     options.flag("--send-large", send_large, kSendLarge);
     options.flag("--env-of-submission", env_of_submission, kEnvOfSubmission);
     options.example("berth retry digits-3");
@@ -146,9 +150,15 @@ Result<int> stop_study(os::Env& env, run::Context& context, const store::RunReco
   return 0;
 }
 
+Status check_overwrite(bool overwrite, const store::RunRecord& record) {
+  if (!overwrite || record.kind == "flow") return {};
+  return fail(ErrorKind::usage, "--overwrite: {} is not a flow, and has no outputs", record.name);
+}
+
 Result<int> resume(os::Env& env, const ResumeOptions& options) {
   BERTH_ASSIGN(run::Context context, run::open_context(env));
   BERTH_ASSIGN(const auto record, context.store->find_run(options.run));
+  BERTH_TRY(check_overwrite(options.overwrite, record));
   if (record.state == store::RunState::done || record.state == store::RunState::failed) {
     const store::Counts& counts = record.counts;
     // A flow can fail before all of its tasks are known.
@@ -164,6 +174,7 @@ Result<int> resume(os::Env& env, const ResumeOptions& options) {
   BERTH_TRY(note_edited(env, record));
   if (options.send_large) BERTH_TRY(run::confirm_sending(context, record));
   BERTH_TRY(choose_environment(context, record, options.env_of_submission));
+  if (options.overwrite) BERTH_TRY(run::allow_overwriting(context, record));
   if (options.detach) return drive_detached(env, context, record, options.json);
   return drive_to_end(env, context, record, options.json);
 }
@@ -171,6 +182,7 @@ Result<int> resume(os::Env& env, const ResumeOptions& options) {
 Result<int> retry(os::Env& env, const RetryOptions& options) {
   BERTH_ASSIGN(run::Context context, run::open_context(env));
   BERTH_ASSIGN(const auto record, context.store->find_run(options.run));
+  BERTH_TRY(check_overwrite(options.overwrite, record));
   if (options.failed && record.kind == "flow")
     return fail(ErrorKind::usage, "--failed: what is left of {} waits for what failed: retry all",
                 record.name);
@@ -186,6 +198,7 @@ Result<int> retry(os::Env& env, const RetryOptions& options) {
                         .detach = options.detach,
                         .send_large = options.send_large,
                         .env_of_submission = options.env_of_submission,
+                        .overwrite = options.overwrite,
                         .run = options.run});
   if (reopened.empty()) return run::exit_code_of(*context.store, record);
   if (options.send_large) BERTH_TRY(run::confirm_sending(context, record));

@@ -35,7 +35,6 @@ Result<int> become(os::Env& env, const char* name, const std::vector<std::string
   std::vector<char*> values;
   for (const auto& value : line) values.push_back(const_cast<char*>(value.c_str()));
   values.push_back(nullptr);
-  ::umask(env.mask());  // as we found it
   ::execv(program.c_str(), values.data());
   return fail(ErrorKind::not_found, "{}: {}{}", program, std::strerror(errno),
               errno == ENOENT ? "; in a clone, ./dev build makes it" : "");

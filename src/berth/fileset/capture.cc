@@ -28,12 +28,13 @@ Result<Entry> entry_of(const std::string& root, os::TreeEntry found) {
   };
   if (found.kind == From::other) return refuse("neither a file, a directory nor a link");
   if (entry.path != "." && !safe_path(entry.path)) return refuse("its path is too long");
-  if (found.kind == From::link && !safe_target(entry.path, entry.target))
-    return refuse(fmt::format("a link to {}, which may lead out of the directory", entry.target));
+  if (found.kind == From::link && !valid_target(entry.target))
+    return refuse("the target of the link is too long");
   if (found.kind == From::file)
     entry.kind = found.executable ? Entry::Kind::executable : Entry::Kind::file;
   if (found.kind == From::directory) entry.kind = Entry::Kind::directory;
   if (found.kind == From::link) entry.kind = Entry::Kind::link;
+  if (found.kind != From::link) entry.mode = found.mode;
   return entry;
 }
 
@@ -45,7 +46,10 @@ Result<Fileset> list_files(const std::string& root, std::vector<os::TreeEntry> f
     if (const auto slash = entry.path.rfind('/'); slash != std::string::npos)
       filled.insert(entry.path.substr(0, slash));
   for (auto& each : found) {
-    if (each.kind == os::TreeEntry::Kind::directory && filled.contains(each.path)) continue;
+    if (each.kind == os::TreeEntry::Kind::directory && filled.contains(each.path)) {
+      fileset.folders.push_back({std::move(each.path), each.mode});
+      continue;
+    }
     BERTH_ASSIGN(Entry entry, entry_of(root, std::move(each)));
     fileset.entries.push_back(std::move(entry));
   }
@@ -53,6 +57,7 @@ Result<Fileset> list_files(const std::string& root, std::vector<os::TreeEntry> f
     fileset.entries.push_back(
         {.path = ".", .kind = Entry::Kind::directory, .digest = {}, .target = {}});
   std::ranges::sort(fileset.entries, {}, &Entry::path);
+  std::ranges::sort(fileset.folders, {}, &Folder::path);
   return fileset;
 }
 
@@ -61,6 +66,7 @@ Result<Fileset> list_files(os::Env& env, const std::string& root, const os::File
   Fileset fileset;
   os::TreeEntry self{
       .path = ".", .size = status.size, .executable = status.executable, .target = {}};
+  self.mode = status.mode & kAnyMode;
   if (status.kind == os::FileStatus::Kind::file) self.kind = os::TreeEntry::Kind::file;
   if (status.kind != os::FileStatus::Kind::directory) {
     BERTH_ASSIGN(Entry entry, entry_of(root, std::move(self)));
@@ -68,7 +74,21 @@ Result<Fileset> list_files(os::Env& env, const std::string& root, const os::File
     return fileset;
   }
   BERTH_ASSIGN(auto found, env.tree(root, kMostEntries));
-  return list_files(root, std::move(found));
+  BERTH_ASSIGN(fileset, list_files(root, std::move(found)));
+  if (fileset.entries[0].path == ".")
+    fileset.entries[0].mode = status.mode & kAnyMode;
+  else
+    fileset.folders.push_back({".", status.mode & kAnyMode});
+  std::ranges::sort(fileset.folders, {}, &Folder::path);
+  return fileset;
+}
+
+/// A file that a task copied from an input is read-only because objects are.
+void drop_modes_of_inputs(Fileset& fileset, mode_t mask) {
+  for (auto& entry : fileset.entries)
+    if (has_object(entry) &&
+        entry.mode == (sealed_mode(entry.kind == Entry::Kind::executable) & ~mask))
+      entry.mode = kAnyMode;
 }
 
 bool same_state(const os::FileStatus& a, const os::FileStatus& b) {
@@ -267,11 +287,21 @@ Result<Fileset> ObjectStore::read(const std::string& path) {
   return read(path, status);
 }
 
-Result<Fileset> ObjectStore::read(const std::string& path, const os::FileStatus& status) {
+Result<Fileset> ObjectStore::read(const std::string& path, const os::FileStatus& status,
+                                  bool trust_published) {
   BERTH_ASSIGN(Fileset fileset, list_files(*env_, path, status));
-  for (auto& entry : fileset.entries)
-    if (has_object(entry))
-      BERTH_TRY(read_entry(*env_, directory_ + std::string(kSeen), under(path, entry.path), entry));
+  for (auto& entry : fileset.entries) {
+    if (!has_object(entry)) continue;
+    const std::string file = under(path, entry.path);
+    if (trust_published && entry.size >= kWorthRemembering)
+      if (const auto now = env_->status(file))
+        if (const auto digest = remembered(*env_, directory_ + std::string(kPublished), *now)) {
+          entry.digest = *digest;
+          entry.size = now->size;
+          continue;
+        }
+    BERTH_TRY(read_entry(*env_, directory_ + std::string(kSeen), file, entry));
+  }
   return fileset;
 }
 
@@ -280,6 +310,7 @@ Result<Captured> ObjectStore::capture(const std::string& path, Expect expect) {
   for (int nth = 0; nth < kReadingsMost; ++nth) {
     BERTH_ASSIGN(const auto status, env_->status(path));
     BERTH_ASSIGN(Fileset fileset, list_files(*env_, path, status));
+    if (expect == Expect::fresh) drop_modes_of_inputs(fileset, env_->mask());
     BERTH_ASSIGN(auto captured, capture(path, std::move(fileset), expect, {}));
     if (captured.gone.empty()) return captured;
     gone = captured.gone.front();  // it may have another name now

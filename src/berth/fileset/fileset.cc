@@ -53,11 +53,41 @@ std::string_view take_word(std::string_view& line) {
   return word;
 }
 
+/// The mode in the first word of a line, behind its letter.
+std::optional<mode_t> parse_mode(std::string_view word) {
+  constexpr std::size_t kMostDigits = 3;
+  constexpr mode_t kOctal = 8;
+  if (word.size() == 1) return kAnyMode;
+  if (word.size() > 1 + kMostDigits) return std::nullopt;
+  mode_t mode = 0;
+  for (const char digit : word.substr(1)) {
+    if (digit < '0' || digit > '7') return std::nullopt;
+    mode = mode * kOctal + static_cast<mode_t>(digit - '0');
+  }
+  return mode;
+}
+
+void append_mode(std::string& text, char kind, mode_t mode) {
+  text += kind;
+  if (mode != kAnyMode) text += fmt::format("{:o}", mode);
+  text += ' ';
+}
+
+std::optional<Folder> parse_folder(std::string_view line) {
+  const auto mode = parse_mode(take_word(line));
+  auto path = unescaped(line);
+  if (!mode || !path || (*path != "." && !safe_path(*path))) return std::nullopt;
+  return Folder{*std::move(path), *mode};
+}
+
 std::optional<Entry> parse_entry(std::string_view line) {
   const auto kind = std::string_view("fxdl").find(line.substr(0, 1));
-  if (line.size() < 3 || line[1] != ' ' || kind == std::string_view::npos) return std::nullopt;
-  line.remove_prefix(2);
+  if (line.size() < 3 || kind == std::string_view::npos) return std::nullopt;
+  const auto mode = parse_mode(take_word(line));
+  if (!mode) return std::nullopt;
   Entry entry{.path = {}, .kind = static_cast<Entry::Kind>(kind), .digest = {}, .target = {}};
+  if (entry.kind == Entry::Kind::link && *mode != kAnyMode) return std::nullopt;
+  entry.mode = *mode;
   if (is_file(entry)) {
     const auto digest = parse_digest(take_word(line));
     const auto size_text = take_word(line);
@@ -73,7 +103,7 @@ std::optional<Entry> parse_entry(std::string_view line) {
   entry.path = *std::move(path);
   if (entry.kind == Entry::Kind::link) {
     auto target = unescaped(line.substr(tab + 1));
-    if (!target || entry.path == "." || !safe_target(entry.path, *target)) return std::nullopt;
+    if (!target || entry.path == "." || !valid_target(*target)) return std::nullopt;
     entry.target = *std::move(target);
   }
   return entry;
@@ -84,6 +114,11 @@ bool at_or_below(std::string_view path, std::string_view root) {
   return path.starts_with(root) && (path.size() == root.size() || path[root.size()] == '/');
 }
 
+/// A path at or below `root`, relative to it.
+std::string below(std::string_view path, std::string_view root) {
+  return path.size() == root.size() ? "." : std::string(path.substr(root.size() + 1));
+}
+
 /// Whether an entry stands where another has a directory: below the entry's own path. All such
 /// paths follow it in bytewise order, though "a.b" may stand between "a" and "a/c".
 bool any_below(const std::vector<Entry>& entries, std::string_view path) {
@@ -92,13 +127,10 @@ bool any_below(const std::vector<Entry>& entries, std::string_view path) {
   return at != entries.end() && at->path.starts_with(first);
 }
 
-}  // namespace
-
-std::string to_text(const Fileset& fileset) {
+std::string text_of(const Fileset& fileset, bool modes) {
   std::string text(kHeader);
   for (const auto& entry : fileset.entries) {
-    text += "fxdl"[static_cast<std::size_t>(entry.kind)];
-    text += ' ';
+    append_mode(text, "fxdl"[static_cast<std::size_t>(entry.kind)], modes ? entry.mode : kAnyMode);
     if (is_file(entry)) text += fmt::format("{} {} ", to_hex(entry.digest), entry.size);
     append_escaped(text, entry.path);
     if (entry.kind == Entry::Kind::link) {
@@ -107,7 +139,19 @@ std::string to_text(const Fileset& fileset) {
     }
     text += '\n';
   }
+  if (!modes) return text;
+  for (const auto& folder : fileset.folders) {
+    append_mode(text, 'D', folder.mode);
+    append_escaped(text, folder.path);
+    text += '\n';
+  }
   return text;
+}
+
+}  // namespace
+
+std::string to_text(const Fileset& fileset) {
+  return text_of(fileset, true);
 }
 
 Result<Fileset> parse_fileset(std::string_view text) {
@@ -122,6 +166,16 @@ Result<Fileset> parse_fileset(std::string_view text) {
   std::size_t line = 1;
   for (; !text.empty(); text.remove_prefix(text.find('\n') + 1)) {
     ++line;
+    if (auto& folders = fileset.folders; !fileset.entries.empty() && text.starts_with('D')) {
+      auto folder = parse_folder(text.substr(0, text.find('\n')));
+      if (!folder) return wrong(line, "not a folder");
+      if (folders.size() == kMostEntries) return wrong(line, "too many folders");
+      if (!folders.empty() && folders.back().path >= folder->path)
+        return wrong(line, "out of order");
+      folders.push_back(*std::move(folder));
+      continue;
+    }
+    if (!fileset.folders.empty()) return wrong(line, "not a folder");
     auto entry = parse_entry(text.substr(0, text.find('\n')));
     if (!entry) return wrong(line, "not an entry");
     if (fileset.entries.size() == kMostEntries) return wrong(line, "too many entries");
@@ -141,7 +195,7 @@ Result<Fileset> parse_fileset(std::string_view text) {
 }
 
 Digest digest(const Fileset& fileset) {
-  return sha256(to_text(fileset));
+  return sha256(text_of(fileset, false));
 }
 
 std::int64_t total_bytes(const Fileset& fileset) {
@@ -158,12 +212,16 @@ Result<Fileset> part(const Fileset& fileset, std::string_view path) {
        at != entries.end() && at->path.starts_with(path); ++at) {
     if (!at_or_below(at->path, path)) continue;
     Entry entry = *at;
-    entry.path = entry.path.size() == path.size() ? "." : entry.path.substr(path.size() + 1);
-    // Its own tree is smaller: what was within the whole may lie outside of it.
-    if (entry.kind == Entry::Kind::link && !safe_target(entry.path, entry.target))
+    entry.path = below(entry.path, path);
+    // A link within the whole tree must not become one that leads out of this smaller tree.
+    if (entry.kind == Entry::Kind::link && safe_target(at->path, entry.target) &&
+        !safe_target(entry.path, entry.target))
       return fail(ErrorKind::invalid, "{}: a link that leads out of {}", at->path, path);
     result.entries.push_back(std::move(entry));
   }
+  for (const auto& folder : fileset.folders)
+    if (at_or_below(folder.path, path))
+      result.folders.push_back({below(folder.path, path), folder.mode});
   if (result.entries.empty()) return fail(ErrorKind::not_found, "no {} in the fileset", path);
   if (result.entries[0].path == "." && result.entries[0].kind == Entry::Kind::link)
     return fail(ErrorKind::invalid, "{}: a link by itself is no fileset", path);

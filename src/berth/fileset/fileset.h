@@ -9,6 +9,8 @@
 // was. What make_durable() has covered survives a power cut.
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -27,35 +29,51 @@
 
 namespace berth::fileset {
 
+/// The mode of what was not captured from a directory: the umask alone limits it.
+inline constexpr mode_t kAnyMode = 0777;
+
 struct Entry {
   enum class Kind : std::uint8_t { file, executable, directory, link };
   std::string path;  // relative to the root; "." is the root itself, and then the only entry
   Kind kind = Kind::file;
-  Digest digest;          // digest of a file's content
-  std::int64_t size = 0;  // bytes of a file
-  std::string target;     // target of a symbolic link, which stays within the tree
-  bool operator==(const Entry&) const = default;
+  Digest digest;           // digest of a file's content
+  std::int64_t size = 0;   // bytes of a file
+  std::string target;      // target of a symbolic link, as it is written; it is never followed
+  mode_t mode = kAnyMode;  // permission bits of a file or empty directory when it was captured
+  /// Compares contents, not modes.
+  bool operator==(const Entry& other) const {
+    return path == other.path && kind == other.kind && digest == other.digest &&
+           size == other.size && target == other.target;
+  }
+};
+
+/// A directory that holds something, and its permission bits.
+struct Folder {
+  std::string path;  // "." for the root
+  mode_t mode = kAnyMode;
 };
 
 /// The contents of a file ("." alone) or of a directory: its files, symbolic links and empty
 /// directories, sorted bytewise by path. No path lies within another.
 struct Fileset {
   std::vector<Entry> entries;
-  bool operator==(const Fileset&) const = default;
+  std::vector<Folder> folders{};  // sorted by path; those that are missing here have any mode
+  /// Compares contents, not modes.
+  bool operator==(const Fileset& other) const { return entries == other.entries; }
 };
 
 inline constexpr std::size_t kMostEntries = 1'000'000;
 inline constexpr std::size_t kMostPath = 4096;        // bytes of one path or target
 inline constexpr std::size_t kMostText = 256U << 20;  // bytes of to_text()
 
-/// The text of a fileset, one line an entry: "f DIGEST SIZE PATH" (x for an executable), "d PATH",
-/// "l PATH<tab>TARGET"; a backslash, newline or tab of a path is written \\, \n, \t. The same files
-/// give the same text.
+/// The text of a fileset, one line an entry: "f644 DIGEST SIZE PATH" (x for an executable), "d755
+/// PATH", "l PATH<tab>TARGET", and after them "D755 PATH" for each of the folders; "f DIGEST…"
+/// where the mode is kAnyMode. A backslash, newline or tab of a path is written \\, \n, \t.
 std::string to_text(const Fileset& fileset);
 /// Errors: invalid, with the line, unless to_text() could have written it; so no path leaves the
 /// tree.
 Result<Fileset> parse_fileset(std::string_view text);
-/// The digest of the text.
+/// The digest of the text without modes: the same files give the same digest.
 Digest digest(const Fileset& fileset);
 std::int64_t total_bytes(const Fileset& fileset);
 
@@ -143,8 +161,8 @@ class ObjectStore {
 
   /// Captures a file or directory into the store. With Expect::stored a large file that has not
   /// changed since it was last read is not read again. Errors, with the path: invalid for a special
-  /// file, a symbolic link that is absolute or could lead out of the tree, or more than the bounds
-  /// above; stale if something changed during each of several readings.
+  /// file, or more than the bounds above; stale if something changed during each of several
+  /// readings.
   Result<Captured> capture(const std::string& path, Expect expect);
   /// Captures only the listed entries of a directory, by paths relative to it, that still exist; a
   /// link to a file may be listed as a file. `read` is called with the bytes of each file that was
@@ -156,8 +174,11 @@ class ObjectStore {
   /// The fileset of what stands there now, of which nothing is stored. Errors: as capture(), but
   /// for stale.
   Result<Fileset> read(const std::string& path);
-  /// The same, where its status is known already.
-  Result<Fileset> read(const std::string& path, const os::FileStatus& status);
+  /// The same, where its status is known already. With `trust_published` a large file that
+  /// publish() put there is not read again as long as its inode, size and times are the same; an
+  /// edit within some milliseconds after the publish may go unnoticed.
+  Result<Fileset> read(const std::string& path, const os::FileStatus& status,
+                       bool trust_published = false);
 
   /// Makes everything captured and held so far durable, with one wait for the disk. Call it before
   /// anything refers to these objects.
@@ -190,8 +211,10 @@ class ObjectStore {
 
   /// Replaces `to`, an absolute path whose folder exists, by that file or directory, with one
   /// rename once all of it is ready (two where the volume cannot exchange). Copies get the modes
-  /// that the person's umask leaves, are checked as they are written, and are not synced. Errors:
-  /// as hold().
+  /// that cp would give them: those of the fileset, limited by the umask or the default access
+  /// control list of the folder; what replaces a file or directory keeps the group, mode and lists
+  /// of that, without what the fileset's modes deny. Copies are checked as they are written, and
+  /// are not synced. Errors: as hold().
   Status publish(const Fileset& fileset, const std::string& to, Publish how);
 
   /// Removes a directory with published links, so that their objects need not be read again

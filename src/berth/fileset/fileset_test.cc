@@ -50,7 +50,7 @@ TEST(Fileset, RefusesTextThatIsNone) {
   EXPECT_EQ(refusal("d a"), "fileset, line 1: not a whole fileset");
   for (const std::string line :
        {"", "d", "q a", "d /a", "d a/", "d a//b", "d ../a", "d a/../b", "d ./a", "d a\tb", "d a\\b",
-        "d a\\", "f a", "l a", "l a\t", "l a\t/b", "l a\t..", "l a/b\tc/../../../d"})
+        "d a\\", "f a", "l a", "l a\t", "l755 a\tb", "d8 a", "d0755 a"})
     EXPECT_EQ(refusal("d 0\n" + line + "\n"), "fileset, line 3: not an entry") << line;
   for (const std::string size : {"", "-1", "+1", "01", "9223372036854775808", "1x"})
     EXPECT_EQ(refusal("f " + hex + " " + size + " a\n").substr(0, 16), "fileset, line 2:") << size;
@@ -61,6 +61,35 @@ TEST(Fileset, RefusesTextThatIsNone) {
   EXPECT_EQ(refusal("f " + hex + " 9223372036854775807 a\nf " + hex + " 1 b\n"),
             "fileset, line 3: too large");
   EXPECT_EQ(refusal("d a\nd b\n"), "taken");
+}
+
+TEST(Fileset, LinksThatLeadOutsideAreKeptAsTheyAre) {
+  for (const std::string target : {"/b", "../../c", "c/../../../d"}) {
+    const Fileset fileset{{link("a/l", target)}};
+    EXPECT_EQ(parse_fileset(to_text(fileset)), fileset) << target;
+    EXPECT_EQ(part(fileset, "a"), Fileset{{link("l", target)}}) << target;
+  }
+}
+
+TEST(Fileset, ModesAreWrittenButDoNotCount) {
+  Fileset fileset{{file("a/secret"), file("b")}, {{".", 0750}, {"a", 0700}}};
+  const Digest before = digest(Fileset{fileset.entries});
+  fileset.entries[0].mode = 0600;
+  const std::string text = to_text(fileset);
+  const auto parsed = parse_fileset(text);
+  ASSERT_TRUE(parsed) << parsed.error().message;
+  EXPECT_EQ(to_text(*parsed), text);
+  EXPECT_EQ(parsed->entries[0].mode, 0600U);
+  EXPECT_EQ(parsed->entries[1].mode, kAnyMode) << "written by an older Berth";
+  EXPECT_EQ(parsed->folders[0].mode, 0750U);
+  EXPECT_EQ(parsed->folders[1].path, "a");
+  EXPECT_EQ(digest(*parsed), before) << "a mode does not make a task run again";
+  EXPECT_EQ(*parsed, Fileset{fileset.entries});
+  EXPECT_EQ(part(*parsed, "a")->folders[0].mode, 0700U);
+  EXPECT_EQ(part(*parsed, "a/secret")->entries[0].mode, 0600U);
+  EXPECT_EQ(refusal("d a\nD700 x\nD700 b\n"), "fileset, line 4: out of order");
+  EXPECT_EQ(refusal("d a\nD700 ../x\n"), "fileset, line 3: not a folder");
+  EXPECT_EQ(refusal("d a\nD700 a\nd b\n"), "fileset, line 4: not a folder");
 }
 
 TEST(Fileset, LinksThatLeaveAreTold) {

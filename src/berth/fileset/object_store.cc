@@ -81,7 +81,7 @@ Status look_at_work(os::Env& env, const std::string& store, const Own& own, Need
 }  // namespace
 
 Result<ObjectStore> ObjectStore::open(os::Env& env, std::string directory) {
-  for (const std::string_view part : {"", "/objects", "/work", "/damaged", "/seen"})
+  for (const std::string_view part : {"", "/objects", "/work", "/damaged", "/seen", "/published"})
     BERTH_TRY(env.make_directory(directory + std::string(part), 0700));
   return ObjectStore(env, std::move(directory));
 }
@@ -233,10 +233,11 @@ Result<Usage> ObjectStore::collect(const AddLive& add_live, const Collectable& w
     }
   }
   if (which.dry_run || which.only != nullptr) return freed;
-  BERTH_TRY(forget_unless(*env_, directory_ + std::string(kSeen), [&](const Digest& digest) {
-    return env_->status(object_path(directory_, digest, false)) ||
-           env_->status(object_path(directory_, digest, true));
-  }));
+  for (const auto records : {kSeen, kPublished})
+    BERTH_TRY(forget_unless(*env_, directory_ + std::string(records), [&](const Digest& digest) {
+      return env_->status(object_path(directory_, digest, false)) ||
+             env_->status(object_path(directory_, digest, true));
+    }));
   return freed;
 }
 

@@ -99,7 +99,7 @@ Result<Content> read_content(os::Env& env, const std::string& path) {
 }
 
 Status seal(os::Env& env, const std::string& path, bool executable, Sealed how) {
-  return env.stamp(path, executable ? 0500 : 0400, sealed_at(how));
+  return env.stamp(path, sealed_mode(executable), sealed_at(how));
 }
 
 void record_object(os::Env& env, const std::string& store, const std::string& path,
@@ -124,6 +124,10 @@ Status check_object(os::Env& env, const std::string& store, const Entry& entry, 
   BERTH_ASSIGN(const Found object,
                find_object(env, store, entry.digest, entry.kind == Entry::Kind::executable));
   const os::FileStatus& status = object.status;
+  if (status.mode != sealed_mode(object.executable))  // an older Berth made it
+    (void)keep_record(env, store, object.path, [&] {
+      return env.stamp(object.path, sealed_mode(object.executable), status.modified);
+    });
   const bool known = status.modified == sealed_at(Sealed::durable) ||
                      (status.modified == sealed_at(Sealed::fresh) && fresh.contains(object.path));
   if (known && status.size == entry.size && status.size >= kWorthRemembering &&

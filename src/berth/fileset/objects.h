@@ -5,6 +5,7 @@
 //                      and "publishes" has pairs of what is made beside a person's files and where
 //                      it goes (in an older Berth's, the links "making" and "place")
 //   seen/              what large files of the world, and large objects, were found to hold
+//   published/         the same of large files as publish() left them at people's places
 //   damaged/           objects that no longer held what they were named after
 //   lock               shared by works that record their needs, exclusive to what removes objects
 #pragma once
@@ -20,6 +21,7 @@
 namespace berth::fileset {
 
 inline constexpr std::string_view kSeen = "/seen";
+inline constexpr std::string_view kPublished = "/published";
 // Names in a directory of work/.
 inline constexpr std::string_view kNeeds = "/fileset";
 inline constexpr std::string_view kPublishes = "/publishes";
@@ -38,6 +40,10 @@ using os::Content;
 /// The content of a file as it is now.
 Result<Content> read_content(os::Env& env, const std::string& path);
 
+/// The mode of an object, which tasks see of their inputs: what they copy has it, too.
+inline constexpr mode_t sealed_mode(bool executable) {
+  return executable ? 0555 : 0444;
+}
 /// Objects are read-only and have one fixed time, so that a write to one shows. An object that may
 /// not be durable yet has another time: after a power cut it counts only after it was read.
 enum class Sealed : std::uint8_t { fresh, durable };

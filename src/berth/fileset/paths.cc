@@ -15,10 +15,13 @@ bool safe_path(std::string_view path) {
   });
 }
 
+bool valid_target(std::string_view target) {
+  return !target.empty() && target.size() <= kMostPath &&
+         target.find('\0') == std::string_view::npos;
+}
+
 bool safe_target(std::string_view path, std::string_view target) {
-  if (target.empty() || target.size() > kMostPath || target.starts_with('/') ||
-      target.find('\0') != std::string_view::npos)
-    return false;
+  if (!valid_target(target) || target.starts_with('/')) return false;
   auto above = std::ranges::count(path, '/');
   bool down = false;
   for (const auto name : split(target, '/')) {

@@ -1,7 +1,9 @@
 // Files out of the store.
 #include <sys/stat.h>
 
+#include <ranges>
 #include <set>
+#include <unordered_map>
 
 #include "berth/fileset/objects.h"
 #include "berth/fileset/seen.h"
@@ -11,25 +13,55 @@ namespace {
 
 class Tree {
  public:
-  Tree(os::Env& env, const std::string& store, std::string root, Publish how, Paths& fresh)
+  /// `replaces` is what has the place now: the new root gets its access. "": nothing has it.
+  Tree(os::Env& env, const std::string& store, std::string root, std::string replaces, Publish how,
+       Paths& fresh)
       : env_(env),
         store_(store),
         root_(std::move(root)),
+        replaces_(std::move(replaces)),
         how_(how),
         fresh_(fresh),
         mask_(env.mask()) {}
 
   Status make(const Fileset& fileset) {
+    for (const auto& folder : fileset.folders) modes_.emplace(folder.path, folder.mode);
     if (fileset.entries.size() != 1 || fileset.entries[0].path != ".")
-      BERTH_TRY(make_directory(""));
+      BERTH_TRY(make_directory("."));
     for (const auto& entry : fileset.entries) BERTH_TRY(make(entry));
+    // From within: nothing more is made in them.
+    for (const auto& [path, mode] : std::views::reverse(closed_)) {
+      BERTH_ASSIGN(const auto status, env_.status(path));
+      BERTH_TRY(env_.stamp(path, status.mode & (mode | ~kOwner), status.modified));
+    }
     return {};
   }
 
  private:
+  static constexpr mode_t kOwner = 0700;
+
+  std::string in_root(const std::string& path) const {
+    return path == "." ? root_ : root_ + "/" + path;
+  }
+
   Status make_directory(const std::string& path) {
-    const mode_t mode = how_ == Publish::links ? 0700 : 0777U & ~mask_;
-    return env_.make_directory(path.empty() ? root_ : root_ + "/" + path, mode);
+    if (how_ == Publish::links) return env_.make_directory(in_root(path), kOwner);
+    const auto known = modes_.find(path);
+    return make_copied_directory(path, known == modes_.end() ? kAnyMode : known->second);
+  }
+
+  /// Its owner has to be able to fill it first.
+  Status make_copied_directory(const std::string& path, mode_t mode) {
+    const std::string to = in_root(path);
+    if ((mode & kOwner) != kOwner) closed_.emplace_back(to, mode);
+    BERTH_TRY(env_.make_user_directory(to, mode | kOwner));
+    return path == "." ? take_access(kAnyMode, mode) : Status();
+  }
+
+  /// The root gets the access of what it replaces, but for what `mode` lacks of `full`.
+  Status take_access(mode_t full, mode_t mode) {
+    if (replaces_.empty()) return {};
+    return env_.copy_access(replaces_, root_, full & ~mask_ & ~mode & ~kOwner);
   }
 
   Status make_parents(const std::string& path) {
@@ -42,16 +74,24 @@ class Tree {
   Status make(const Entry& entry) {
     BERTH_TRY(make_parents(entry.path));
     if (entry.kind == Entry::Kind::directory)
-      return make_directory(entry.path == "." ? "" : entry.path);
-    const std::string to = entry.path == "." ? root_ : root_ + "/" + entry.path;
+      return how_ == Publish::links ? make_directory(entry.path)
+                                    : make_copied_directory(entry.path, entry.mode);
+    const std::string to = in_root(entry.path);
     if (entry.kind == Entry::Kind::link) return env_.symbolic_link(entry.target, to);
     const bool executable = entry.kind == Entry::Kind::executable;
     const std::string object = object_path(store_, entry.digest, executable);
-    if (how_ == Publish::copies)
-      return copy(entry, object, to, (executable ? 0777U : 0666U) & ~mask_);
+    if (how_ == Publish::copies) {
+      const mode_t full = executable ? 0777U : 0666U;
+      BERTH_TRY(copy(entry, object, to, (full & entry.mode) | (executable ? 0100U : 0U)));
+      return entry.path == "." ? take_access(full, entry.mode) : Status();
+    }
+    // Of a private file a copy, so that what a task copies from it is private, too.
+    constexpr mode_t kOthersRead = 0044;
+    if ((kOthersRead & ~mask_ & ~entry.mode) != 0)
+      return copy(entry, object, to, executable ? 0500 : 0400);
     if (keep_record(env_, store_, object, [&] { return env_.hard_link(object, to); })) return {};
     // Another volume, or more links to one content than the volume counts: a copy does as well.
-    return copy(entry, object, to, executable ? 0500 : 0400);
+    return copy(entry, object, to, sealed_mode(executable));
   }
 
   Status copy(const Entry& entry, const std::string& object, const std::string& to, mode_t mode) {
@@ -64,11 +104,13 @@ class Tree {
 
   os::Env& env_;
   const std::string& store_;
-  std::string root_;
-  Publish how_;
+  const std::string root_, replaces_;
+  const Publish how_;
   Paths& fresh_;
-  mode_t mask_;
-  std::set<std::string> made_;  // directories
+  const mode_t mask_;
+  std::unordered_map<std::string_view, mode_t> modes_;    // of the fileset's folders
+  std::vector<std::pair<std::string, mode_t>> closed_{};  // that their owner may not fill
+  std::set<std::string> made_;                            // directories
 };
 
 constexpr std::string_view kInTheMaking = ".berth";
@@ -89,6 +131,23 @@ Status put_in_place(os::Env& env, const Hold& work, const std::string& ready, co
     return status;
   }
   return remove_all(env, old);
+}
+
+bool is_one_file(const Fileset& fileset) {
+  return fileset.entries[0].path == "." && has_object(fileset.entries[0]);
+}
+
+/// Records what the large files at a place hold, so that they need not be read to see whether
+/// somebody edited them.
+void remember_published(os::Env& env, const std::string& store, const Fileset& fileset,
+                        const std::string& place) {
+  for (const auto& entry : fileset.entries) {
+    if (!has_object(entry) || entry.size < kWorthRemembering) continue;
+    const auto status = env.status(entry.path == "." ? place : place + "/" + entry.path);
+    if (status)
+      remember(env, store + std::string(kPublished), *status, *status, env.wall(), entry.digest,
+               Duration(0));
+  }
 }
 
 /// Of a large object; nothing else is touched.
@@ -123,15 +182,20 @@ Status ObjectStore::publish(const Fileset& fileset, const std::string& to, Publi
   // Beside its place, for a rename does not leave the volume; hidden from most globs.
   const std::string ready = in_the_making(*env_, to);
   if (how == Publish::copies) BERTH_TRY(held.work()->will_make(ready, to));
-  auto status = Tree(*env_, directory_, ready, how, fresh_).make(fileset);
+  const auto there = env_->status(to);
+  const bool is_directory = there && there->kind == os::FileStatus::Kind::directory;
+  const bool replaces = how == Publish::copies && there && is_directory != is_one_file(fileset);
+  auto status =
+      Tree(*env_, directory_, ready, replaces ? to : std::string(), how, fresh_).make(fileset);
   const auto place = [&] { return put_in_place(*env_, held, ready, to, how); };
   const Entry& first = fileset.entries[0];
-  if (status && how == Publish::links && first.path == "." && has_object(first))
+  if (status && how == Publish::links && is_one_file(fileset))
     status = keep_record(
         *env_, directory_,
         object_path(directory_, first.digest, first.kind == Entry::Kind::executable), place);
   else if (status)
     status = place();
+  if (status && how == Publish::copies) remember_published(*env_, directory_, fileset, to);
   if (status) return status;
   (void)remove_all(*env_, ready);
   if (status.error().kind != ErrorKind::corrupt) return status;

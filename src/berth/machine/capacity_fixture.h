@@ -30,6 +30,10 @@ class NoEnv : public os::Env {
   Result<os::FileStatus> status(const std::string&) override { return no(); }
   Result<std::string> real_path(const std::string&) override { return no(); }
   Status make_directory(const std::string&, mode_t) override { return no(); }
+  Status make_user_directory(const std::string&, mode_t) override { return no(); }
+  Status replace_user_file(const std::string&, std::string_view) override { return no(); }
+  Status copy_access(const std::string&, const std::string&, mode_t) override { return no(); }
+  Result<std::string> link_target(const std::string&) override { return no(); }
   Status remove_file(const std::string&) override { return no(); }
   Status remove_directory(const std::string&) override { return no(); }
   bool may_write(const std::string&) override { return false; }

@@ -111,6 +111,7 @@ struct TreeEntry {
   Kind kind = Kind::other;
   std::int64_t size = 0;    ///< Of a file, in bytes.
   bool executable = false;  ///< A file that its owner may execute.
+  mode_t mode = 0777;       ///< The permission bits of a file or a directory.
   std::string target;       ///< Of a symbolic link, as it is written.
 };
 
@@ -189,8 +190,20 @@ class Env {
   virtual Result<FileStatus> status(const std::string& path) = 0;
   virtual Result<std::string> real_path(const std::string& path) = 0;
   /// Makes the directory and those above it; existing ones stay as they are. The last one has
-  /// exactly `mode`: the umask does not count.
+  /// exactly `mode`, the others what mkdir -p would give them.
   virtual Status make_directory(const std::string& path, mode_t mode) = 0;
+  /// Makes the directory and those above it as mkdir -p does: the umask, or the default access
+  /// control list of the directory above, limits `mode`; its setgid bit is inherited.
+  virtual Status make_user_directory(const std::string& path, mode_t mode) = 0;
+  /// Replaces a file that the user named, as cp would: symbolic links at `path` are followed, an
+  /// existing file keeps its access (copy_access()), the umask limits that of a new one. What is
+  /// not a file (a pipe) is written into.
+  virtual Status replace_user_file(const std::string& path, std::string_view text) = 0;
+  /// Gives `to` the group, the mode and the access control lists of `from`, both files or both
+  /// directories, but none of the mode bits in `denied`. A file keeps its own executable bit.
+  virtual Status copy_access(const std::string& from, const std::string& to, mode_t denied) = 0;
+  /// The target of a symbolic link as it is written. Errors: invalid, where it is not a link.
+  virtual Result<std::string> link_target(const std::string& path) = 0;
   virtual Status remove_file(const std::string& path) = 0;
   /// Removes an empty directory.
   virtual Status remove_directory(const std::string& path) = 0;
@@ -216,7 +229,8 @@ class Env {
   /// followed. Failure: full, where there are more than `most` entries.
   virtual Result<std::vector<TreeEntry>> tree(const std::string& directory, std::size_t most) = 0;
   /// Makes a new file with the content of another. Where the volume can, the two share their
-  /// blocks, and the result is nullopt; else it says what was read and written.
+  /// blocks, and the result is nullopt; else it says what was read and written. Holes stay holes.
+  /// The umask, or the default access control list of the directory, limits `mode`.
   virtual Result<std::optional<Content>> copy_file(const std::string& from, const std::string& to,
                                                    mode_t mode) = 0;
   virtual Status hard_link(const std::string& from, const std::string& to) = 0;
@@ -233,7 +247,7 @@ class Env {
   virtual Status sync_all(std::span<const std::string> paths) = 0;
   /// Makes the whole volume durable that `path` is on, with whatever others write there.
   virtual Status sync_volume(const std::string& path) = 0;
-  /// The umask that this process was started with, which its tasks get (see make_private()).
+  /// The umask of this process, which Berth never changes and which its tasks get.
   virtual mode_t mask() = 0;
   /// An exclusive lock on a directory, or on a file, which is made where it is missing. The Fd or
   /// the end of the process releases it. Failure: busy, where another holds it and `wait` is false.
@@ -314,10 +328,9 @@ class Env {
 /// when a second stop signal has come.
 std::unique_ptr<Env> posix_env(const std::atomic<bool>* give_up = nullptr);
 
-/// Makes everything private that this process makes from now on, and lets a file that grows beyond
-/// the limit fail with an error instead of a signal. The tasks that it starts get the umask and the
-/// signals that the process itself was started with.
-void make_private();
+/// Lets a file that grows beyond the limit of this process fail with an error instead of a signal.
+/// The tasks that it starts get the signals that the process itself was started with.
+void ignore_file_size_signal();
 
 /// Makes SIGINT and SIGTERM only count from now on (Env::stop_signals) and wake wait(), and has
 /// SIGHUP and SIGPIPE ignored. A process that does not call it ends by these signals.

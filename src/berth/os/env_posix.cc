@@ -20,6 +20,7 @@
 
 #include "berth/base/text.h"
 #include "berth/base/units.h"
+#include "berth/os/access_posix.h"
 #include "berth/os/background_threads_posix.h"
 #include "berth/os/env.h"
 #include "berth/os/scope_posix.h"
@@ -48,8 +49,7 @@ Wall wall_of(const timespec& time) {
 template <class Call>
 auto uninterrupted(Call call) {
   for (;;) {
-    const auto result = call();
-    if (result >= 0 || errno != EINTR) return result;
+    if (const auto result = call(); result >= 0 || errno != EINTR) return result;
   }
 }
 
@@ -173,11 +173,24 @@ class PosixEnv final : public Env {
     int number = make_one_directory(path, mode);
     if (const auto slash = path.find_last_of('/');
         number == ENOENT && slash != std::string::npos && slash != 0) {
-      BERTH_TRY(make_directory(path.substr(0, slash), 0755));
+      BERTH_TRY(make_user_directory_posix(path.substr(0, slash), 0777));
       number = make_one_directory(path, mode);
     }
     if (number != 0) return errno_error(number, path);
     return {};
+  }
+
+  Status make_user_directory(const std::string& path, mode_t mode) override {
+    return make_user_directory_posix(path, mode);
+  }
+  Status replace_user_file(const std::string& path, std::string_view text) override {
+    return replace_user_file_posix(*this, path, text);
+  }
+  Status copy_access(const std::string& from, const std::string& to, mode_t denied) override {
+    return copy_access_posix(from, to, denied);
+  }
+  Result<std::string> link_target(const std::string& path) override {
+    return link_target_posix(path);
   }
 
   Status remove_file(const std::string& path) override {
@@ -282,12 +295,7 @@ class PosixEnv final : public Env {
     if (::syncfs(fd.number()) != 0) return errno_error(errno, path);
     return {};
   }
-  mode_t mask() override {
-    if (g_task_umask != kPresentUmask) return g_task_umask;
-    const mode_t mask = ::umask(0077);
-    ::umask(mask);
-    return mask;
-  }
+  mode_t mask() override { return umask_posix(); }
 
   Result<Fd> lock(const std::string& path, bool wait) override {
     return lock_with(path, LOCK_EX | (wait ? 0 : LOCK_NB));
@@ -485,8 +493,7 @@ std::unique_ptr<Env> posix_env(StopSource& stop) {
   return std::make_unique<PosixEnv>(nullptr, &stop);
 }
 
-void make_private() {
-  g_task_umask = ::umask(0077);
+void ignore_file_size_signal() {
   ::signal(SIGXFSZ, SIG_IGN);
 }
 

@@ -61,6 +61,77 @@ TEST_F(EnvPosix, AReplacedFileHasTheModeThatWasAsked) {
   umask(before);
 }
 
+TEST_F(EnvPosix, WhatIsMadeForTheUserHasTheModesOfMkdirAndCp) {
+  const mode_t before = umask(027);
+  const auto source = put("source", "x", 0644);
+  EXPECT_TRUE(env_->make_user_directory(path("d/e"), 0777));
+  EXPECT_TRUE(env_->make_user_directory(path("d/private/"), 0700));
+  EXPECT_TRUE(env_->copy_file(source, path("copy"), 0666));
+  EXPECT_TRUE(env_->copy_file(source, path("secret"), 0600));
+  EXPECT_TRUE(env_->replace_user_file(path("new"), "text"));
+  EXPECT_EQ(env_->mask(), 027U);
+  umask(before);
+  for (const auto& [name, mode] : std::vector<std::pair<std::string, mode_t>>{{"d", 0750},
+                                                                              {"d/e", 0750},
+                                                                              {"d/private", 0700},
+                                                                              {"copy", 0640},
+                                                                              {"secret", 0600},
+                                                                              {"new", 0640}})
+    EXPECT_EQ(env_->status(path(name))->mode, mode) << name;
+  EXPECT_EQ(env_->make_user_directory(path("copy/x"), 0777).error().kind, ErrorKind::invalid);
+  EXPECT_EQ(env_->make_user_directory("/proc/none/below", 0777).error().kind, ErrorKind::not_found);
+}
+
+TEST_F(EnvPosix, AReplacedUserFileKeepsItsModeAndItsLink) {
+  const auto file = put("file", "old", 0640);
+  ASSERT_TRUE(env_->symbolic_link("file", path("link")));
+  ASSERT_TRUE(env_->symbolic_link("missing", path("broken")));
+  ASSERT_TRUE(env_->symbolic_link("loop", path("loop")));
+  EXPECT_TRUE(env_->replace_user_file(path("link"), "new"));
+  EXPECT_EQ(*env_->read_file(file, 10), "new");
+  EXPECT_EQ(env_->status(file)->mode, 0640U);
+  EXPECT_EQ(*env_->link_target(path("link")), "file");
+  EXPECT_TRUE(env_->replace_user_file(path("broken"), "made"));
+  EXPECT_EQ(*env_->read_file(path("missing"), 10), "made");
+  EXPECT_EQ(env_->replace_user_file(path("loop"), "x").error().kind, ErrorKind::invalid);
+  EXPECT_TRUE(env_->replace_user_file("/dev/null", "x")) << "what is not a file is written into";
+  EXPECT_EQ(env_->link_target(file).error().kind, ErrorKind::invalid);
+}
+
+TEST_F(EnvPosix, CopiedAccessNeverHasWhatIsDenied) {
+  const auto from = put("from", "x", 0664), to = put("to", "y", 0755);
+  EXPECT_TRUE(env_->copy_access(from, to, 0));
+  EXPECT_EQ(env_->status(to)->mode, 0775U) << "an executable stays one";
+  EXPECT_TRUE(env_->copy_access(from, to, 0066));
+  EXPECT_EQ(env_->status(to)->mode, 0700U);
+  ASSERT_TRUE(env_->make_directory(path("shared"), 02770));
+  ASSERT_TRUE(env_->make_directory(path("fresh"), 0755));
+  EXPECT_TRUE(env_->copy_access(path("shared"), path("fresh"), 0007));
+  EXPECT_EQ(env_->status(path("fresh"))->mode, 02770U);
+}
+
+TEST_F(EnvPosix, CopiesKeepHoles) {
+  const auto from = path("sparse");
+  constexpr std::int64_t kSize = 16 << 20;
+  {
+    const auto file = env_->open_append(from, 0600);
+    ASSERT_TRUE(env_->truncate(*file, kSize / 2));
+    ASSERT_TRUE(env_->write_all(*file, "data"));
+    ASSERT_TRUE(env_->truncate(*file, kSize));
+  }
+  const auto copied = env_->copy_file(from, path("copy"), 0600);
+  ASSERT_TRUE(copied);
+  const auto text = env_->read_file(path("copy"), kSize);
+  ASSERT_TRUE(text && *text == *env_->read_file(from, kSize));
+  if (*copied) {
+    EXPECT_EQ((*copied)->size, kSize);
+    EXPECT_EQ((*copied)->digest, sha256(*text));
+  }
+  struct stat st{};
+  ASSERT_EQ(stat(path("copy").c_str(), &st), 0);
+  EXPECT_LT(st.st_blocks * 512, 1 << 20);
+}
+
 TEST_F(EnvPosix, AFailedReplacementLeavesNothing) {
   EXPECT_TRUE(env_->make_directory(path("dir/full"), 0700));
   put("dir/full/x", "");
@@ -127,7 +198,7 @@ TEST_F(EnvPosix, MakesDirectoriesWithTheirParents) {
     EXPECT_TRUE(env_->make_directory(path(made), mode));
     EXPECT_EQ(env_->status(path(seen))->mode, mode) << made;
   }
-  EXPECT_EQ(env_->status(path("a"))->mode, 0755U) << "a parent";
+  EXPECT_EQ(env_->status(path("a"))->mode, 0700U) << "a parent, as mkdir -p makes it";
   EXPECT_TRUE(env_->make_directory(path("a/b/c"), 0700));
   EXPECT_EQ(env_->status(path("a/b/c"))->mode, 0750U) << "left as it was";
   umask(before);

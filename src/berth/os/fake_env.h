@@ -97,6 +97,14 @@ class FakeEnv : public Env {
   Result<FileStatus> status(const std::string& path) override;
   Result<std::string> real_path(const std::string& path) override { return path; }
   Status make_directory(const std::string& path, mode_t mode) override;
+  Status make_user_directory(const std::string& path, mode_t mode) override {
+    return make_directory(path, mode);
+  }
+  Status replace_user_file(const std::string& path, std::string_view text) override {
+    return replace_file(path, text, 0666);
+  }
+  Status copy_access(const std::string& from, const std::string& to, mode_t denied) override;
+  Result<std::string> link_target(const std::string& path) override;
   Status remove_file(const std::string& path) override;
   Status remove_directory(const std::string& path) override;
   bool may_write(const std::string& path) override;

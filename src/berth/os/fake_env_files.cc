@@ -82,6 +82,18 @@ Status FakeEnv::make_directory(const std::string& path, mode_t) {
   return {};
 }
 
+Status FakeEnv::copy_access(const std::string&, const std::string& to, mode_t) {
+  BERTH_TRY(ask("copy_access"));
+  BERTH_TRY(status(to));
+  return {};
+}
+
+Result<std::string> FakeEnv::link_target(const std::string& path) {
+  const auto link = machine_.links.find(path);
+  if (link != machine_.links.end()) return link->second;
+  return fail(ErrorKind::invalid, "{}: not a symbolic link", path);
+}
+
 Status FakeEnv::remove_file(const std::string& path) {
   BERTH_TRY(ask("remove_file"));
   if (machine_.directories.contains(path)) return fail(ErrorKind::invalid, "{}: a directory", path);

@@ -80,7 +80,6 @@ BERTH_UNINSTRUMENTED int run_child(void* argument) {
     return give_up(launch, "join its control group");
   for (const int* file = launch.join_files; *file >= 0; ++file)
     if (write(*file, "0", 1) != 1) return give_up(launch, "join its control group");
-  if (g_task_umask != kPresentUmask) umask(g_task_umask);
   if (launch.cores != nullptr) sched_setaffinity(0, sizeof(cpu_set_t), launch.cores);
   if (dup2(launch.in, 0) < 0 || dup2(launch.out, 1) < 0 || dup2(launch.err, 2) < 0)
     return give_up(launch, "redirect");
@@ -263,8 +262,6 @@ std::unexpected<Error> errno_error(int number, std::string_view what) {
   const char* advice = number == EMFILE ? "; raise the limit of this process: ulimit -n 256" : "";
   return fail(kind, "{}: {}{}", what, std::strerror(number), advice);
 }
-
-mode_t g_task_umask = kPresentUmask;
 
 namespace {
 

@@ -21,10 +21,6 @@ std::vector<pid_t> adopted_posix(Env& env);
 
 bool group_alive_posix(Env& env, pid_t group);
 
-/// The umask that children get; kPresentUmask stands for this process's own.
-extern mode_t g_task_umask;
-inline constexpr mode_t kPresentUmask = static_cast<mode_t>(-1);
-
 /// An errno as an Error of the right kind: "what: No such file or directory".
 std::unexpected<Error> errno_error(int number, std::string_view what);
 

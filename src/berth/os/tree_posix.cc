@@ -34,8 +34,10 @@ Result<TreeEntry> entry_at(int directory, const char* name, std::string path) {
     entry.kind = TreeEntry::Kind::file;
     entry.size = st.st_size;
     entry.executable = (st.st_mode & S_IXUSR) != 0;
+    entry.mode = st.st_mode & 0777U;
   } else if (S_ISDIR(st.st_mode)) {
     entry.kind = TreeEntry::Kind::directory;
+    entry.mode = st.st_mode & 0777U;
   } else if (S_ISLNK(st.st_mode)) {
     entry.kind = TreeEntry::Kind::link;
     std::array<char, PATH_MAX> target;
@@ -71,33 +73,81 @@ Status add_entries(const std::string& root, const std::string& below, std::size_
   return {};
 }
 
-/// All of one open file into another, empty one.
-Result<std::optional<Content>> copy_content(Env& env, int from, int to) {
-  if (::ioctl(to, FICLONE, from) == 0) return std::nullopt;
-  constexpr std::size_t kBlock = 256U << 10;
-  const auto buffer = std::make_unique_for_overwrite<char[]>(kBlock);
-  Content content;
-  Sha256 hash;
-  while (env.stop_signals() < 2) {
-    const auto got = ::read(from, buffer.get(), kBlock);
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return errno_error(errno, "read");
-    if (got == 0) {
-      content.digest = hash.finish();
-      return content;
+constexpr std::size_t kCopyBlock = 256U << 10;
+
+/// Copies an open file into another, empty one. Where the volume can, the two share their blocks;
+/// otherwise its bytes are copied, and its holes stay holes.
+class FileCopy {
+ public:
+  FileCopy(Env& env, int from, int to) : env_(env), from_(from), to_(to) {}
+
+  Result<std::optional<Content>> run() {
+    if (::ioctl(to_, FICLONE, from_) == 0) return std::nullopt;
+    struct stat st{};
+    constexpr std::int64_t kSector = 512;
+    const bool has_holes = ::fstat(from_, &st) == 0 && st.st_blocks * kSector < st.st_size;
+    for (bool more = true; more;) {
+      if (env_.stop_signals() > 1) return fail(ErrorKind::interrupted, "not copied to its end");
+      if (has_holes) BERTH_TRY(skip_hole(st.st_size));
+      BERTH_ASSIGN(more, copy_block());
     }
-    std::string_view left(buffer.get(), static_cast<std::size_t>(got));
-    hash.add(left);
-    content.size += got;
+    if (ends_in_hole_ && ::ftruncate(to_, content_.size) != 0) return errno_error(errno, "write");
+    content_.digest = hash_.finish();
+    return content_;
+  }
+
+ private:
+  /// Moves both files behind a hole at this place; the digest counts its zeros.
+  Status skip_hole(std::int64_t size) {
+    if (content_.size < data_end_ || content_.size >= size) return {};
+    auto data = ::lseek(from_, content_.size, SEEK_DATA);
+    if (data < 0) data = errno == ENXIO ? size : content_.size;  // no more data, or no holes known
+    const auto end = ::lseek(from_, data, SEEK_HOLE);
+    data_end_ = end > data ? end : size;
+    const std::vector<char> zeros(data > content_.size ? kCopyBlock : 0);
+    for (auto left = static_cast<std::size_t>(data - content_.size); left > 0;) {
+      if (env_.stop_signals() > 1) return fail(ErrorKind::interrupted, "not copied to its end");
+      const std::size_t part = std::min(left, zeros.size());
+      hash_.add({zeros.data(), part});
+      left -= part;
+    }
+    ends_in_hole_ = data > content_.size;
+    content_.size = data;
+    if (::lseek(from_, data, SEEK_SET) < 0 || ::lseek(to_, data, SEEK_SET) < 0)
+      return errno_error(errno, "seek");
+    return {};
+  }
+
+  /// Returns false at the end of the file.
+  Result<bool> copy_block() {
+    const auto until_hole =
+        static_cast<std::size_t>(std::max<std::int64_t>(data_end_ - content_.size, 0));
+    const std::size_t most = until_hole > 0 ? std::min(until_hole, kCopyBlock) : kCopyBlock;
+    const auto got = ::read(from_, buffer_.get(), most);
+    if (got < 0 && errno == EINTR) return true;
+    if (got < 0) return errno_error(errno, "read");
+    if (got == 0) return false;
+    std::string_view left(buffer_.get(), static_cast<std::size_t>(got));
+    hash_.add(left);
+    content_.size += got;
+    ends_in_hole_ = false;
     while (!left.empty()) {
-      const auto put = ::write(to, left.data(), left.size());
+      const auto put = ::write(to_, left.data(), left.size());
       if (put < 0 && errno == EINTR) continue;
       if (put < 0) return errno_error(errno, "write");
       left.remove_prefix(static_cast<std::size_t>(put));
     }
+    return true;
   }
-  return fail(ErrorKind::interrupted, "not copied to its end");
-}
+
+  Env& env_;
+  const int from_, to_;
+  const std::unique_ptr<char[]> buffer_ = std::make_unique_for_overwrite<char[]>(kCopyBlock);
+  Content content_;  // copied so far
+  Sha256 hash_;
+  std::int64_t data_end_ = 0;  // where the next hole may begin
+  bool ends_in_hole_ = false;
+};
 
 /// Opened so that what it holds can be removed.
 Result<Fd> open_emptied(Env& env, int parent, const std::string& name) {
@@ -295,8 +345,7 @@ Result<std::optional<Content>> copy_posix(Env& env, const std::string& from, con
   const int number = ::open(to.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
   if (number < 0) return errno_error(errno, to);
   const Fd target(env, number);
-  auto copied = copy_content(env, source.number(), number);
-  if (copied && fchmod(number, mode) != 0) copied = errno_error(errno, to);
+  auto copied = FileCopy(env, source.number(), number).run();
   if (copied) return copied;
   ::unlink(to.c_str());
   return std::unexpected(within(to, std::move(copied).error()));

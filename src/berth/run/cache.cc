@@ -2,6 +2,7 @@
 #include "berth/base/text.h"
 #include "berth/remote/elsewhere.h"
 #include "berth/run/flow_run.h"
+#include "berth/run/placed_outputs.h"
 
 namespace berth::run {
 
@@ -30,6 +31,7 @@ Result<Collected> collect(Context& context, Duration unused_for) {
     return {};
   };
   BERTH_ASSIGN(collected.objects, cache.collect(add_live));
+  BERTH_TRY(PlacedOutputs(cache.directory()).collect(*context.env));
   return collected;
 }
 

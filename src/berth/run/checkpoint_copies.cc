@@ -24,7 +24,7 @@ Status copy_directory(os::Env& env, const std::string& from, const std::string& 
   BERTH_TRY(env.make_directory(partial, 0700));
   std::vector<std::string> made{partial};
   BERTH_ASSIGN(const auto entries, env.tree(from, kMostEntries));
-  for (const auto& [path, kind, size, executable, target] : entries) {
+  for (const auto& [path, kind, size, executable, mode, target] : entries) {
     const std::string there = partial + "/" + path;
     switch (kind) {
       case os::TreeEntry::Kind::directory: BERTH_TRY(env.make_directory(there, 0700)); break;

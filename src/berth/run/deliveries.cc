@@ -20,7 +20,14 @@ Status gather_there(os::Env& there, const std::string& store, Delivery& delivery
 
 Result<bool> place_there(os::Env& there, const std::string& store, Delivery& delivery) {
   BERTH_ASSIGN(auto cache, fileset::ObjectStore::open(there, store));
-  return place(there, cache, delivery);
+  PlacedOutputs placed(store);
+  return place(there, cache, placed, delivery);
+}
+
+Status check_there(os::Env& there, const std::string& store, const Delivery& delivery) {
+  BERTH_ASSIGN(auto cache, fileset::ObjectStore::open(there, store));
+  PlacedOutputs placed(store);
+  return check_places(there, cache, placed, delivery);
 }
 
 /// The plugin is loaded by the loop's thread.
@@ -72,7 +79,7 @@ Status judge(const FlowRun& run, Delivery& delivery) {
 Status place_now(FlowRun& run, Delivery& delivery) {
   find_cloud(run, delivery);
   for (;;) {
-    BERTH_ASSIGN(const bool placed, place(run.env, run.cache, delivery));
+    BERTH_ASSIGN(const bool placed, place(run.env, run.cache, run.placed, delivery));
     if (placed) return {};
     BERTH_TRY(judge(run, delivery));
   }
@@ -108,6 +115,17 @@ Status Deliveries::place(Delivery delivery, Then then) {
         };
       },
       std::move(more));
+}
+
+Status Deliveries::check(Delivery delivery, Then then) {
+  std::string what = "looking at " + places_of(delivery);
+  return threads_.start(
+      std::move(what),
+      [store = run_.cache.directory(), delivery = std::move(delivery),
+       then = std::move(then)](os::Env& there) mutable -> os::BackgroundThreads::Then {
+        return [status = check_there(there, store, delivery), delivery = std::move(delivery),
+                then = std::move(then)]() mutable { then(std::move(delivery), std::move(status)); };
+      });
 }
 
 Status Deliveries::deliver(Attempt attempt, Delivery delivery) {

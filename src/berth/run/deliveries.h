@@ -39,6 +39,9 @@ class Deliveries {
   using Then = std::move_only_function<void(Delivery, Status)>;
   Status place(Delivery delivery, Then then);
 
+  /// Checks the places of outputs before their task starts, and calls `then` in turn().
+  Status check(Delivery delivery, Then then);
+
   struct Delivered {
     Attempt attempt;
     Delivery delivery;

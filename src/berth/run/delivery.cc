@@ -31,19 +31,6 @@ Status check_inputs(fileset::ObjectStore& cache, const Delivery& delivery) {
   return {};
 }
 
-/// Files first: nothing can be made in a directory that is read-only.
-Status make_read_only(os::Env& env, const fileset::Fileset& content, const std::string& to) {
-  constexpr mode_t kWrite = 0222, kModes = 07777;
-  std::vector<std::string> places{to};
-  for (const auto& path : fileset::paths(content)) places.push_back(to + "/" + path);
-  for (auto place = places.rbegin(); place != places.rend(); ++place) {
-    const auto status = env.status(*place);
-    if (status && (status->mode & kWrite) != 0)
-      BERTH_TRY(env.stamp(*place, status->mode & kModes & ~kWrite, status->modified));
-  }
-  return {};
-}
-
 /// The next output, to S3. Not there is not gone from the cache.
 Status upload_next(os::Env& env, fileset::ObjectStore& cache, const Delivery& delivery) {
   if (delivery.no_cloud) return std::unexpected(*delivery.no_cloud);
@@ -58,8 +45,26 @@ Status upload_next(os::Env& env, fileset::ObjectStore& cache, const Delivery& de
   return status;
 }
 
+/// Refuses what a person edited since Berth put it at the place.
+Status check_unedited(os::Env& env, fileset::ObjectStore& cache, PlacedOutputs& placed,
+                      const std::string& place) {
+  const auto status = env.status(place);
+  if (!status || !placed.has(env, place)) return {};
+  const auto there = cache.read(place, *status, true);
+  if (!there) return {};  // nothing that Berth would replace
+  if (const auto edit = placed.find_edit(env, place, *there))
+    return fail(
+        ErrorKind::exists,
+        "{}: {}, and would be lost: move it away, or give --overwrite (to berth run, resume "
+        "or retry)",
+        edit->path,
+        edit->is_added ? "not written by this step" : "it was edited since Berth wrote it");
+  return {};
+}
+
 /// The next output. false: see Delivery::there.
-Result<bool> place_next(os::Env& env, fileset::ObjectStore& cache, Delivery& delivery) {
+Result<bool> place_next(os::Env& env, fileset::ObjectStore& cache, PlacedOutputs& placed,
+                        Delivery& delivery) {
   if (!delivery.spec.outputs[delivery.placed].url.empty()) {
     BERTH_TRY(upload_next(env, cache, delivery));
     return true;
@@ -67,47 +72,37 @@ Result<bool> place_next(os::Env& env, fileset::ObjectStore& cache, Delivery& del
   const std::string& path = delivery.spec.outputs[delivery.placed].path;
   const fileset::Fileset& content = delivery.outputs[delivery.placed];
   const bool protect = delivery.spec.outputs[delivery.placed].protect;
-  const std::string to = place_in(delivery.folder, path);
+  BERTH_ASSIGN(const std::string to, behind_links(env, place_in(delivery.folder, path)));
   const auto there = env.status(to);
   const bool folder = there && there->kind == os::FileStatus::Kind::directory;
   if (there && (folder || !is_file(content) || there->size == content.entries[0].size)) {
     auto found = cache.read(to, *there);
     if (found && *found == content) {
+      if (!delivery.directory.empty()) BERTH_TRY(narrow_modes(env, content, to));
       if (protect) BERTH_TRY(make_read_only(env, content, to));
+      BERTH_TRY(placed.record(env, to, content));
       return true;
     }
     if (folder && !found)
       return fail(ErrorKind::exists, "{}: it cannot be replaced: {}", to, found.error().message);
-    if (folder && !delivery.ours && !without(found->entries, content).empty()) {
+    if (folder && !delivery.ours && !delivery.overwrite && !placed.has(env, to) &&
+        !without(found->entries, content).empty()) {
       delivery.there = *std::move(found);
       return false;
     }
   }
   if (protect && !delivery.overwrite && is_protected(env, to))
     return fail(ErrorKind::exists, "{}: {}", to, kProtected);
+  if (there && !delivery.overwrite) BERTH_TRY(check_unedited(env, cache, placed, to));
   if (const auto parent = parent_of(to); !env.status(parent))
-    BERTH_TRY(env.make_directory(parent, 0777 & ~env.mask()));
+    BERTH_TRY(env.make_user_directory(parent, 0777));
+  BERTH_TRY(placed.record(env, to, content));
   BERTH_TRY(cache.publish(content, to, fileset::Publish::copies));
   if (protect) BERTH_TRY(make_read_only(env, content, to));
   return true;
 }
 
 }  // namespace
-
-bool is_protected(os::Env& env, const std::string& place) {
-  constexpr mode_t kOwnerWrites = 0200;
-  const auto status = env.status(place);
-  return status && (status->mode & kOwnerWrites) == 0;
-}
-
-std::string parent_of(const std::string& path) {
-  const auto slash = path.rfind('/');
-  return slash == std::string::npos ? "." : path.substr(0, std::max<std::size_t>(slash, 1));
-}
-
-std::string place_in(const std::string& folder, const std::string& path) {
-  return path.starts_with('/') ? path : folder + "/" + path;
-}
 
 fileset::Fileset all_of(const std::vector<fileset::Fileset>& filesets) {
   fileset::Fileset all;
@@ -164,13 +159,41 @@ Status gather(fileset::ObjectStore& cache, Delivery& delivery) {
   return {};
 }
 
-Result<bool> place(os::Env& env, fileset::ObjectStore& cache, Delivery& delivery) {
+Status check_places(os::Env& env, fileset::ObjectStore& cache, PlacedOutputs& placed,
+                    const Delivery& delivery) {
+  for (const auto& output : delivery.spec.outputs) {
+    if (!output.url.empty()) continue;
+    const auto check = [&]() -> Status {
+      BERTH_ASSIGN(const auto place, behind_links(env, place_in(delivery.folder, output.path)));
+      if (delivery.overwrite) return {};
+      if (output.protect && is_protected(env, place))
+        return fail(ErrorKind::exists, "{}: {}", place, kProtected);
+      return check_unedited(env, cache, placed, place);
+    };
+    if (const auto status = check(); !status)
+      return std::unexpected(within("out." + output.name, status.error()));
+  }
+  return {};
+}
+
+bool check_takes_long(os::Env& env, const Delivery& delivery) {
+  return !delivery.overwrite &&
+         std::ranges::any_of(delivery.spec.outputs, [&](const flow::TaskOutput& output) {
+           if (!output.url.empty()) return false;
+           const auto status = env.status(place_in(delivery.folder, output.path));
+           return status &&
+                  (status->kind == os::FileStatus::Kind::directory || status->size > kLarge);
+         });
+}
+
+Result<bool> place(os::Env& env, fileset::ObjectStore& cache, PlacedOutputs& placed,
+                   Delivery& delivery) {
   for (; delivery.placed < delivery.outputs.size(); ++delivery.placed) {
-    const auto placed = place_next(env, cache, delivery);
-    if (!placed)
+    const auto done = place_next(env, cache, placed, delivery);
+    if (!done)
       return std::unexpected(
-          within("out." + delivery.spec.outputs[delivery.placed].name, placed.error()));
-    if (!*placed) return false;
+          within("out." + delivery.spec.outputs[delivery.placed].name, done.error()));
+    if (!*done) return false;
     delivery.ours = false;
   }
   os::failpoint("outputs published");

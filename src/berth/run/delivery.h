@@ -10,6 +10,8 @@
 
 #include "berth/fileset/fileset.h"
 #include "berth/flow/flow.h"
+#include "berth/run/output_place.h"
+#include "berth/run/placed_outputs.h"
 
 namespace berth::remote {
 struct Cloud;
@@ -17,9 +19,6 @@ struct TransferProgress;
 }  // namespace berth::remote
 
 namespace berth::run {
-
-inline constexpr std::string_view kProtected =
-    "it is protected, and would be written anew: berth run --overwrite";
 
 struct Delivery {
   flow::TaskSpec spec;
@@ -36,7 +35,7 @@ struct Delivery {
   /// is `ours` and may be replaced.
   std::optional<fileset::Fileset> there{};
   bool ours = false;
-  bool overwrite = false;                ///< What is protected, too.
+  bool overwrite = false;                ///< What is protected or was edited, too.
   const remote::Cloud* cloud = nullptr;  ///< For outputs that go to S3; none: `no_cloud`.
   std::optional<Error> no_cloud{};
   std::shared_ptr<remote::TransferProgress> progress{};  ///< Of what goes there.
@@ -52,20 +51,21 @@ bool takes_long(os::Env& env, const Delivery& delivery);
 
 /// Brings what the task wrote into the store, and checks that its inputs are as they were.
 Status gather(fileset::ObjectStore& cache, Delivery& delivery);
+/// Checks, before a task starts, that each of its outputs can be put at its place. Errors:
+/// impossible, as behind_links(); exists, where something is protected or was edited.
+Status check_places(os::Env& env, fileset::ObjectStore& cache, PlacedOutputs& placed,
+                    const Delivery& delivery);
+/// Returns true if another thread has to check the places: they have a directory or a large file.
+bool check_takes_long(os::Env& env, const Delivery& delivery);
 /// Brings the outputs to their places; one that is there already stays untouched. Returns false
-/// where somebody has to judge `there` first.
-Result<bool> place(os::Env& env, fileset::ObjectStore& cache, Delivery& delivery);
+/// where the caller has to judge `there` first. Errors: as check_places().
+Result<bool> place(os::Env& env, fileset::ObjectStore& cache, PlacedOutputs& placed,
+                   Delivery& delivery);
 
 /// Those of `entries` whose names are not in `known`.
 std::vector<fileset::Entry> without(std::vector<fileset::Entry> entries,
                                     const fileset::Fileset& known);
 
-/// Whether something stands there that is protected: nobody may write it.
-bool is_protected(os::Env& env, const std::string& place);
-
-std::string parent_of(const std::string& path);
-/// A path of a flow whose file is in that folder.
-std::string place_in(const std::string& folder, const std::string& path);
 /// The entries of all of them, as one fileset that can be held.
 fileset::Fileset all_of(const std::vector<fileset::Fileset>& filesets);
 

@@ -112,6 +112,9 @@ Result<flow::Words> check_flow(Context& context, FlowProgram& program, const std
 Result<store::RunRecord> submit(Context& context, FlowProgram program,
                                 const std::string& directory);
 
+/// Lets the next runner of the run replace outputs that are protected or were edited.
+Status allow_overwriting(Context& context, const store::RunRecord& record);
+
 /// The flow of a run with the text that its file has now; nullopt where that is the one it was
 /// submitted with, or the file is not there.
 Result<std::optional<FlowProgram>> edited(os::Env& env, const store::RunRecord& record);

@@ -161,6 +161,12 @@ Result<store::RunRecord> submit(Context& context, FlowProgram program,
   return context.store->submit(run);
 }
 
+Status allow_overwriting(Context& context, const store::RunRecord& record) {
+  const std::string directory = run_directory(context, record.name);
+  BERTH_TRY(context.env->make_directory(directory, 0700));
+  return context.env->replace_file(overwrite_file(directory), "", 0600);
+}
+
 Result<std::optional<FlowProgram>> edited(os::Env& env, const store::RunRecord& record) {
   BERTH_ASSIGN(std::optional<FlowProgram> program, flow_program(record.spec_json));
   const std::string name = program->file.substr(program->file.rfind('/') + 1);

@@ -1,6 +1,7 @@
 #include "berth/run/flow_task.h"
 
 #include <algorithm>
+#include <unordered_set>
 
 #include "berth/run/workload.h"
 
@@ -11,21 +12,24 @@ constexpr Duration kGrace = std::chrono::seconds(5);
 
 }  // namespace
 
-std::optional<Error> protected_output(const FlowRun& run, const flow::TaskSpec& spec) {
-  if (run.program.overwrite) return std::nullopt;
-  for (const auto& output : spec.outputs) {
-    const std::string place = place_in(run.record.directory, output.path);
-    if (output.protect && is_protected(run.env, place))
-      return Error{ErrorKind::exists,
-                   fmt::format("out.{}: {}: {}", output.name, place, kProtected)};
-  }
-  return std::nullopt;
+Status sweep_directories(FlowRun& run, std::span<const store::TaskRecord> tasks) {
+  const std::string all = run.directory + "/tasks";
+  const auto names = run.env.list(all);
+  if (!names) return {};
+  std::unordered_set<std::string> running;
+  for (const auto& task : tasks)
+    if (task.state == store::TaskState::running)
+      running.insert(task_directory(run.directory, task.number, task.token));
+  for (const auto& name : *names)
+    if (!running.contains(all + "/" + name))
+      BERTH_TRY(run.cache.remove_published(all + "/" + name));
+  return {};
 }
 
 Status prepare_outputs(os::Env& env, const flow::TaskSpec& spec, const std::string& directory) {
   for (const auto& output : spec.outputs) {
     const std::string to = directory + "/" + output.path;
-    BERTH_TRY(env.make_directory(output.directory ? to : parent_of(to), 0700));
+    BERTH_TRY(env.make_user_directory(output.directory ? to : parent_of(to), 0777));
   }
   if (!spec.script.empty()) {
     const auto file = [&](std::string_view name) { return fmt::format("{}/{}", directory, name); };

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,7 @@ struct FlowRun {
   const store::RunRecord record;
   FlowProgram program;
   fileset::ObjectStore cache;
+  PlacedOutputs placed{cache.directory()};
 };
 
 /// A task that was not in the cache: all it takes to run it.
@@ -46,8 +48,8 @@ inline bool is_resource_shortage(const Error& error) {
   return error.kind == ErrorKind::full || error.kind == ErrorKind::busy;
 }
 
-/// Why the task may not run: an output stands in its place that is protected.
-std::optional<Error> protected_output(const FlowRun& run, const flow::TaskSpec& spec);
+/// Removes the directories of attempts that were lost or failed.
+Status sweep_directories(FlowRun& run, std::span<const store::TaskRecord> tasks);
 /// Makes the folders that outputs go to, and the file of parameters, in a directory with the
 /// inputs.
 Status prepare_outputs(os::Env& env, const flow::TaskSpec& spec, const std::string& directory);

@@ -1,7 +1,6 @@
 #include "berth/run/flow_tasks.h"
 
 #include <algorithm>
-#include <unordered_set>
 
 #include "berth/flow/attempt_request.h"
 #include "berth/run/taken_outputs.h"
@@ -26,21 +25,6 @@ void describe_steps(const flow::Flow& flow, RunOptions& options) {
       options.most.set(resource, std::max(amount, options.most.get(resource)));
     });
   }
-}
-
-/// Of attempts that were lost or failed.
-Status sweep_directories(FlowRun& run, std::span<const store::TaskRecord> tasks) {
-  const std::string all = run.directory + "/tasks";
-  const auto names = run.env.list(all);
-  if (!names) return {};
-  std::unordered_set<std::string> running;
-  for (const auto& task : tasks)
-    if (task.state == store::TaskState::running)
-      running.insert(task_directory(run.directory, task.number, task.token));
-  for (const auto& name : *names)
-    if (!running.contains(all + "/" + name))
-      BERTH_TRY(run.cache.remove_published(all + "/" + name));
-  return {};
 }
 
 }  // namespace
@@ -88,6 +72,8 @@ Status FlowTasks::take_over(std::span<const store::TaskRecord> tasks) {
   BERTH_ASSIGN(auto flow, read_flow(run_.program));
   options_.allow_failures = run_.program.allow_failures.value_or(flow.allow_failures);
   describe_steps(flow, options_);
+  // Only this runner has the permission: a later one may meet other edits.
+  if (run_.env.remove_file(overwrite_file(run_.directory))) run_.program.overwrite = true;
   auto world = world_of(run_.env, run_.record.directory, run_.program.answers);
   world.content = [this](const fileset::Entry& file) {
     return run_.cache.content(file, flow::kMostJsonBytes);
@@ -239,9 +225,9 @@ Status FlowTasks::take_up(flow::TaskIndex index, TaskNumber number, Next& next) 
   auto& found = looked.found;
   if (!found) {
     if (temporary_.await(index, prepared.spec, next)) return {};
-    if (gone) prepared.error = ready.error();
     run_.cache.release_lock();
-    if (!prepared.error) prepared.error = protected_output(run_, prepared.spec);
+    if (!gone) return check_and_start(number, std::move(prepared), std::move(looked.depends), next);
+    prepared.error = ready.error();
     next.changes.emplace_back(assign_key(run_, prepared, number, looked.depends));
     return start(number, std::move(prepared), next);
   }
@@ -266,6 +252,31 @@ Status FlowTasks::take_up(flow::TaskIndex index, TaskNumber number, Next& next) 
                  return graph_.graph().finish(prepared.index, std::move(result.outputs),
                                               std::move(result.metrics));
                });
+}
+
+/// Starts a task whose outputs can be put at their places; another one starts with its error.
+Status FlowTasks::check_and_start(TaskNumber number, PreparedTask prepared, std::string depends,
+                                  Next& next) {
+  Delivery delivery{
+      .spec = prepared.spec, .folder = run_.record.directory, .overwrite = run_.program.overwrite};
+  const flow::TaskIndex index = prepared.index;
+  Brought then = [this, number, depends = std::move(depends), prepared = std::move(prepared)](
+                     Delivery&, const Status& checked, Next& later) mutable -> Status {
+    if (!checked && is_resource_shortage(checked.error())) return checked;
+    if (!checked) prepared.error = checked.error();
+    later.changes.emplace_back(assign_key(run_, prepared, number, depends));
+    return start(number, std::move(prepared), later);
+  };
+  if (!check_takes_long(run_.env, delivery)) {
+    const Status checked = check_places(run_.env, run_.cache, run_.placed, delivery);
+    return then(delivery, checked, next);
+  }
+  BERTH_TRY(deliveries_.check(std::move(delivery), [this, index, then = std::move(then)](
+                                                       Delivery looked, Status checked) mutable {
+    came_.push_back({index, std::move(looked), std::move(checked), std::move(then)});
+  }));
+  graph_.take_room(index);
+  return {};
 }
 
 Status FlowTasks::start(TaskNumber number, PreparedTask prepared, Next& next) {

@@ -55,6 +55,7 @@ class FlowTasks final : public Workload {
   };
   Result<Lookup> look_up(flow::TaskIndex index, PreparedTask& prepared, Next& next);
   Status take_up(flow::TaskIndex index, TaskNumber number, Next& next);
+  Status check_and_start(TaskNumber number, PreparedTask prepared, std::string depends, Next& next);
   Status start(TaskNumber number, PreparedTask prepared, Next& next);
   Status learn(PreparedTask& prepared, const store::TaskRecord& task, const std::string& directory);
   /// A result, brought to its places or not. Fails as next() does, and is then asked for again.

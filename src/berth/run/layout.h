@@ -92,6 +92,10 @@ inline std::string own_clusters_file(const std::string& run) {
 inline std::string confirmed_file(const std::string& run) {
   return run + "/send_large";
 }
+/// Exists when the next runner of the run may replace outputs that are protected or were edited.
+inline std::string overwrite_file(const std::string& run) {
+  return run + "/overwrite";
+}
 /// Where each worker on another machine is, for the next runner: a directory each.
 inline std::string remote_workers_directory(const std::string& run) {
   return run + "/outposts";

@@ -13,17 +13,27 @@ std::vector<Digest> objects_of(const std::vector<fileset::Fileset>& outputs) {
   return {found.begin(), found.end()};
 }
 
-/// A file of that size, or of a folder what is in the fileset, and the folders that are empty then.
-Status remove_output(os::Env& env, const fileset::Fileset& content, const std::string& place) {
+const fileset::Entry* find_entry(const fileset::Fileset& fileset, const std::string& path) {
+  const auto found = std::ranges::lower_bound(fileset.entries, path, {}, &fileset::Entry::path);
+  return found != fileset.entries.end() && found->path == path ? &*found : nullptr;
+}
+
+/// Removes a file, or of a folder what is in the fileset and the folders that are empty then; what
+/// a person edited stays.
+Status remove_output(FlowRun& run, const fileset::Fileset& content, const std::string& at) {
+  os::Env& env = run.env;
+  BERTH_ASSIGN(const std::string place, behind_links(env, at));
   const auto status = env.status(place);
-  if (!status) return {};
+  const auto there =
+      status ? run.cache.read(place, *status, true) : std::unexpected(status.error());
+  if (!there) return {};
   const auto paths = fileset::paths(content);
   if (paths.empty()) {
-    if (status->kind != os::FileStatus::Kind::file || status->size != content.entries[0].size)
-      return {};
-    return env.remove_file(place);
+    return *there == content ? env.remove_file(place) : Status();
   }
   for (auto path = paths.rbegin(); path != paths.rend(); ++path) {
+    const auto now = find_entry(*there, *path), then = find_entry(content, *path);
+    if (now != nullptr && (then == nullptr || *now != *then)) continue;
     const std::string file = fmt::format("{}/{}", place, *path);
     if (!env.remove_directory(file)) (void)env.remove_file(file);
   }
@@ -184,7 +194,7 @@ void Temporary::committed() {
   std::unordered_set<Digest> objects;
   for (const auto& written : std::exchange(removing_, {}))
     for (std::size_t i = 0; i < written.outputs.size(); ++i) {
-      (void)remove_output(run_.env, written.outputs[i],
+      (void)remove_output(run_, written.outputs[i],
                           place_in(run_.record.directory, written.places[i]));
       fileset::add_live(objects, written.outputs[i]);
     }

@@ -176,7 +176,7 @@ void Trials::forget_checkpoints() {
   if (!std::exchange(forgets_, false)) return;
   const auto found = env_.entries(directory_ + "/checkpoints");
   if (!found) return;  // none was made yet
-  for (const auto& [name, kind, size, executable, target] : *found) {
+  for (const auto& [name, kind, size, executable, mode, target] : *found) {
     const auto member = experiment::member_of(*program_.search.budget, name);
     if (!member || (best_ && best_->label == name)) continue;
     const std::size_t next = member->level + 1;
