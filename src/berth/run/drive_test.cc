@@ -384,7 +384,7 @@ class SlowToFinish final : public exec::Worker {
   SlowToFinish(os::Env& env, const machine::Block& block)
       : env_(env),
         groups_(env),
-        worker_(env, nullptr, block, groups_, inherited_environment(env)) {}
+        worker_(env, nullptr, block, groups_, inherited_environment(env), "/tmp") {}
   void send(const exec::ToWorker& message) override { worker_.send(message); }
   void set_reading(bool reads_output) override { worker_.set_reading(reads_output); }
   void take_messages(std::vector<exec::FromWorker>& messages) override {
