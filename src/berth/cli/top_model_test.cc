@@ -124,7 +124,7 @@ TEST(TopModel, FiltersByTypedText) {
   EXPECT_TRUE(screen.shows("only \"DIGITS-3\""));
   screen.type("\x1b");
   EXPECT_EQ(screen.names().size(), 7U);
-  screen.type("/q");
+  screen.type("/!");
   EXPECT_TRUE(screen.shows("Nothing has that text"));
   EXPECT_EQ(screen.type("q").kind, Request::none) << "it is text now";
 }
