@@ -68,7 +68,6 @@ class WrongFiles(WrongInput):
                 ("name: g", ":3:", "'name'", "twice"),
                 ("params: {x: [1], x: [2]}", ":3:", "'x'", "twice"),
                 ("params: {x: []}", ":3:", "params.x"),
-                ("params: {x: [[1]]}", ":3:", "params.x"),
                 ("params: {2x: [1]}", ":3:", "params.2x"),
                 ("params: {x: {min: 2, max: 1}}", ":3:", "params.x"),
                 ("params: {x: {min: 0, max: 1, scale: log, n: 3}}", ":3:", "params.x"),
@@ -156,6 +155,8 @@ class JsonErrors(WrongInput):
                            ('{"a": True}', "(write true)")):
             self.write("f.json", text)
             for command in self.READERS:
+                if command == ("fit",) and "NaN" in text:
+                    continue  # benchmarks written by Python have it, and berth fit reads it
                 with self.subTest(text, command=command):
                     self.assertNotIn("exception", self.refused(*command, "f.json", says=("not JSON", says)))
 
@@ -225,7 +226,7 @@ class WrongPlaces(WrongInput):
 
     def test_tasks_and_bests_that_are_not(self):
         self.berth("run", "--", "true")
-        for words, code in [(["why", "true-1"], 2), (["why", "true-1/2"], 2), (["logs", "true-1/x"], 2),
+        for words, code in [(["why", "true-1/2"], 2), (["logs", "true-1/x"], 2),
                             (["best", "true-1"], 2), (["show", "true-01"], 2), (["show", "true"], 2)]:
             with self.subTest(words):
                 self.assertIn("true", self.one_line(self.berth(*words, code=code)))

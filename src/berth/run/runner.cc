@@ -68,12 +68,21 @@ class Runner {
     return turn_for_store(env, wait, env.now() + wait.most).has_value();
   }
 
+  /// Records the environment for later resumes; a run that a full disk does not stop goes without.
+  Status keep_environment() {
+    const auto kept = record_environment(context_, record_.name);
+    if (kept || kept.error().kind != ErrorKind::full) return kept;
+    observer_.on_note("its environment is not recorded, so a resume cannot compare it: " +
+                      kept.error().message);
+    return {};
+  }
+
   Status init() {
     os::Env& env = *context_.env;
     BERTH_ASSIGN(record_, context_.store->find_run(record_.name));
     if (last_try_) record_.last_try = last_try_;
     const std::string directory = run_directory(context_, record_.name);
-    if (record_.epoch == 0) BERTH_TRY(record_environment(context_, record_.name));
+    if (record_.epoch == 0) BERTH_TRY(keep_environment());
     BERTH_ASSIGN(auto recovered, find_agents(context_, record_, Duration::max(),
                                              [&](const auto& note) { observer_.on_note(note); }));
     const auto orphaned = [&](std::optional<Token> token) {
