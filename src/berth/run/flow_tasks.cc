@@ -291,11 +291,14 @@ Status FlowTasks::recall(flow::TaskIndex index, const store::TaskRecord& recorde
   const auto done = [this, index, key = recorded.digest, number = recorded.number,
                      state = recorded.state, label = recorded.label](
                         Delivery& result, const Status& placed, Next& later) -> Status {
-    if (!placed) {
+    // The task is done; what a person has changed at its place since then stays.
+    const bool is_kept = !placed && placed.error().kind == ErrorKind::exists;
+    if (!placed && !is_kept) {
       later.reopened.push_back(number);
       graph_.put_back(index);
       return {};
     }
+    if (is_kept) later.notes.push_back(label + " stays done: " + placed.error().message);
     later.settled.push_back({number, state});
     close(result.holds);
     temporary_.wrote(index, key, run_.record.name + "/" + label, result.outputs);
