@@ -29,7 +29,8 @@ class Dashboard(Case):
 
     def sweep(self, values="[4, 2, 3]"):
         self.write("sweep.yaml", SWEEP.replace("{values}", values))
-        return self.berth("run", "sweep.yaml")
+        """A run of which trial 3 fails, if x has that value."""
+        return self.berth("run", "sweep.yaml", code=1 if "3" in values else 0)
 
     def open(self, *options):
         """Starts it and comes in by its link."""
@@ -181,7 +182,7 @@ class Dashboard(Case):
         retried = self.ask("POST", f"/v1/runs/{run}/retry")
         self.assertEqual(retried.status, 200, retried.text)
         until(lambda: self.house.json("why", f"{run}/2")["attempts"] == before + 1, "it was tried again")
-        self.berth("wait", run)
+        self.berth("wait", run, code=1)
 
     def test_one_that_only_looks(self):
         self.sweep()
