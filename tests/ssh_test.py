@@ -680,7 +680,7 @@ echo "end $1 $(date +%s%N) $BERTH_TOKEN" >> {self.dir}/witness
         label = self.house.tasks("sh-1")[0]["id"].rpartition("/")[2]
         for part in (f"127.0.0.1:{host.port}", f"task {label} may still run there", "berth stop sh-1"):
             self.assertIn(part, stopped.err.decode())
-        self.assertEqual(run.wait(timeout=30), 130)
+        self.assertEqual(run.wait(timeout=30), 3)
         self.assertIn(b"may still run there", run.stderr.read())
         self.assertEqual(self.house.run("stop", "sh-1").code, 3)
         host.start()
