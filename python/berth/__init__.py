@@ -55,7 +55,7 @@ def _as(default: Any, value: Any, name: str) -> Any:
 
 
 def _number(kind: type, value: str) -> Any:
-    """The number that the text is; the text itself if it is none, or if digits of it would be lost (007)."""
+    """The text as a number; the text itself if it is not a number, or if digits would be lost (007)."""
     try:
         number = kind(value)
     except ValueError:

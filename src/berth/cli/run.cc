@@ -283,7 +283,7 @@ Result<int> submit_batch(os::Env& env, const RunOptions& options) {
   return drive_batch(env, context, records, options.json);
 }
 
-/// Tells, once, that nothing reads what waits at standard input.
+/// Notes once that no task reads the data that waits on standard input.
 class UnreadInput {
  public:
   UnreadInput(const RunOptions& options, const Prepared& prepared) {

@@ -160,7 +160,7 @@ std::vector<pid_t> end_adopted(os::Env& env, std::span<const Token> ended,
       found = true;
       killed.insert(orphan);
       left.push_back(orphan);
-      (void)env.signal_pid(orphan, SIGKILL);  // a child that nobody has reaped keeps its pid
+      (void)env.signal_pid(orphan, SIGKILL);  // a child that is not reaped keeps its pid
     }
     if (!found) break;
   }

@@ -17,7 +17,7 @@ constexpr Duration kLookMost = std::chrono::milliseconds(300);
 constexpr Duration kLeftoversFirst = std::chrono::milliseconds(1);
 /// Leftovers of a task that KILL has not ended after so long are no longer waited for.
 constexpr Duration kLeftoversMost = std::chrono::seconds(60);
-/// When a person is told that a task waits for its leftovers.
+/// When a note says that a task waits for its leftovers.
 constexpr Duration kLeftoversNoted = std::chrono::seconds(2);
 /// What a shell exits with whose last command, or under pipefail any of a pipe, had a signal.
 constexpr int kPipeClosed = 128 + SIGPIPE;

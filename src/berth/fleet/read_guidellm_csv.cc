@@ -95,7 +95,7 @@ class GuidellmTable {
     return {};
   }
   std::span<const CsvRow> rows() const { return rows_.subspan(layout_.heads); }
-  /// The column of the requests that succeeded, or of all where statuses are not told apart.
+  /// The column of the requests that succeeded, or of all where statuses are not distinguished.
   std::optional<std::size_t> find(TableFact fact) const {
     const Words& words = words_of(fact);
     std::optional<std::size_t> found;

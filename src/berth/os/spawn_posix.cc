@@ -265,7 +265,7 @@ std::unexpected<Error> errno_error(int number, std::string_view what) {
 
 namespace {
 
-/// The children that spawn_posix() started and nobody has reaped, on whatever thread.
+/// The children that spawn_posix() started, on any thread, and that are not reaped yet.
 class SpawnedChildren {
  public:
   /// While it is locked a child may exist that is not in the set yet.

@@ -192,7 +192,7 @@ TEST(ReadersLayout, AmdSmiWithoutHopsOrWithOddLinksSaysSo) {
   EXPECT_EQ(odd.error().message, "t:21: GPU0 at GPU1: expected XGMI or PCIE, got 'FAST'");
   EXPECT_FALSE(read(replaced(kAmdJson, "0000:22", "0000:0c"), "t"));
   EXPECT_FALSE(read("[{\"a\":1}]", "t"));
-  // XGMI through another GPU is no link of its own.
+  // XGMI through another GPU is not a separate link.
   EXPECT_EQ(read_good(replaced(kAmdText, "15  ", "30  ")).link(0, 1), Link{Pcie::sys});
 }
 
