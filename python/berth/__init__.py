@@ -25,6 +25,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from typing import Any, Mapping
 
 from ._command import Failed
@@ -79,10 +80,14 @@ def params(**defaults: Any) -> Params:
 
 
 def report(*metrics: Mapping[str, float], **more: float) -> None:
-    """Records metrics of this trial, at once: report(loss=0.2), report({"val/top-1": 0.9})."""
+    """Records metrics of this trial: report(loss=0.2), report({"val/top-1": 0.9}). A name has letters, digits
+    and any of _-./@; another one raises ValueError. A value that is not finite is recorded as missing."""
     values: dict[str, float] = {}
     for each in (*metrics, more):
         values.update(each)
+    for name in values:
+        if not re.fullmatch(r"[A-Za-z0-9_./@-]{1,128}", name):
+            raise ValueError(f"metric name {name!r}: expected 1 to 128 letters, digits and any of _-./@")
     words = " ".join(f"{name}={float(value)!r}" for name, value in values.items())
     if words:
         print(f"::berth {words}", flush=True)

@@ -74,12 +74,10 @@ class StudyTrial(Trial):
 
     def report(self, value: float | None = None, step: int | None = None, **metrics: float) -> None:
         """Records what the trial has reached so far, at once: report(0.7) of the goal, report(loss=0.2) of
-        any metric. Steps are the reports of the goal in their order; `step` is there for the reader. What
-        is no finite number is not recorded."""
+        any metric. Steps are the reports of the goal in their order; `step` is there for the reader. A
+        value that is not a finite number is recorded as missing."""
         if value is not None:
             metrics[self.study.goals[0]] = value
-        if not all(math.isfinite(float(each)) for each in metrics.values()):
-            return
         token = {} if self.token is None else {"token": self.token}
         told = self.study._call(report=self.id, **token, metrics=_floats(metrics))
         self._prune = told["prune"] or self._prune
@@ -263,13 +261,11 @@ class Study(Run):
             pass  # it is over
 
     def tell(self, trial: Trial | str, *values: float, **metrics: float) -> None:
-        """What came of it: tell(trial, 0.93), or tell(trial, accuracy=0.93, loss=0.2). Durable on return."""
+        """Records the result: tell(trial, 0.93), or tell(trial, accuracy=0.93, loss=0.2). Durable on return. A
+        value that is not a finite number is recorded as missing; if it is a goal's, the trial has failed."""
         if len(values) > len(self.goals):
             raise ValueError(f"{len(values)} values for {len(self.goals)} goals: name the others")
-        numbers = _floats({**dict(zip(self.goals, values)), **metrics})
-        if not all(map(math.isfinite, numbers.values())):
-            return self.fail(trial, "its score is no finite number")
-        self._tell(trial, "done", metrics=numbers)
+        self._tell(trial, "done", metrics=_floats({**dict(zip(self.goals, values)), **metrics}))
 
     def fail(self, trial: Trial | str, reason: str = "") -> None:
         """Nothing came of it."""
@@ -436,8 +432,10 @@ def _search(space: Mapping[str, Any], search: Mapping[str, Any] | None, samples:
     return chosen or None
 
 
-def _floats(metrics: Mapping[str, Any]) -> dict[str, float]:
-    return {name: float(value) for name, value in metrics.items()}
+def _floats(metrics: Mapping[str, Any]) -> dict[str, float | str]:
+    """The metrics as JSON can have them: a value that is not finite is a text."""
+    numbers = {name: float(value) for name, value in metrics.items()}
+    return {name: value if math.isfinite(value) else str(value) for name, value in numbers.items()}
 
 
 def _numbers(score: Any) -> list[float]:

@@ -1,6 +1,9 @@
 // The messages between a runner and an agent, each described once.
 #include "berth/agent/protocol.h"
 
+#include <cmath>
+#include <limits>
+
 #include "berth/agent/codec.h"
 #include "berth/base/text.h"
 
@@ -138,10 +141,22 @@ void describe(Codec& codec, Of<Codec, exec::Output>& output) {
   codec.field("stream", output.stream, exec::kStreamNames);
   codec.field("bytes", output.bytes);
 }
+void set_missing(exec::Metric& metric) {
+  metric.value = std::numeric_limits<double>::quiet_NaN();
+}
+void set_missing(const exec::Metric&) {}
 template <class Codec>
 void describe(Codec& codec, Of<Codec, exec::Metric>& metric) {
   codec.field("name", metric.name);
-  codec.field("value", metric.value);
+  bool missing = true;  // JSON has no number that is not finite
+  if (codec.has("missing", !std::isfinite(metric.value))) {
+    codec.field("missing", missing);
+    set_missing(metric);
+  } else {
+    codec.field("value", metric.value);
+  }
+  if (codec.has("asked_to_end", metric.asked_to_end))
+    codec.field("asked_to_end", metric.asked_to_end);
 }
 template <class Codec>
 void describe(Codec& codec, Of<Codec, exec::Notice>& notice) {
@@ -158,6 +173,8 @@ void describe(Codec& codec, Of<Codec, exec::Ended>& ended) {
   if (codec.has("detail", !ended.detail.empty())) codec.field("detail", ended.detail);
   codec.field("cpu_ns", ended.cpu, Bounds{});
   codec.field("peak_mem", ended.peak_mem);
+  if (codec.has("asked_to_end", ended.asked_to_end))
+    codec.field("asked_to_end", ended.asked_to_end);
 }
 
 namespace {

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "berth/base/rng.h"
 
 namespace berth::agent {
@@ -167,6 +169,17 @@ TEST(AgentProtocol, ASandboxIsForAgentsThatKnowOne) {
   EXPECT_EQ(container.shown, sent.container.shown);
 }
 
+TEST(AgentProtocol, AMetricThatIsNotFiniteOrReportedAfterACancelArrivesAsSuch) {
+  const auto received = [](const exec::Metric& sent) {
+    return std::get<exec::Metric>(std::get<Numbered>(*decode_answer(encode(18, sent))).message);
+  };
+  EXPECT_FALSE(received({{1}, {2}, "loss", 0.5}).asked_to_end);
+  EXPECT_EQ(received({{1}, {2}, "loss", 0.5, true}).value, 0.5);
+  EXPECT_TRUE(received({{1}, {2}, "loss", 0.5, true}).asked_to_end);
+  for (const double value : {std::nan(""), HUGE_VAL, -HUGE_VAL})
+    EXPECT_FALSE(std::isfinite(received({{1}, {2}, "loss", value}).value));
+}
+
 TEST(AgentProtocol, EveryFieldOfAnEndIsHeard) {
   const exec::Ended sent{.task = {1},
                          .token = {2},
@@ -175,7 +188,8 @@ TEST(AgentProtocol, EveryFieldOfAnEndIsHeard) {
                          .signal = 0,
                          .detail = "a sentence",
                          .cpu = Duration(12'345),
-                         .peak_mem = 1 << 20};
+                         .peak_mem = 1 << 20,
+                         .asked_to_end = true};
   const auto answer = decode_answer(encode(18, sent));
   ASSERT_TRUE(answer);
   EXPECT_EQ(std::get<Numbered>(*answer).number, 18);
@@ -186,6 +200,7 @@ TEST(AgentProtocol, EveryFieldOfAnEndIsHeard) {
   EXPECT_EQ(received.detail, sent.detail);
   EXPECT_EQ(received.cpu, sent.cpu);
   EXPECT_EQ(received.peak_mem, sent.peak_mem);
+  EXPECT_TRUE(received.asked_to_end);
 }
 
 TEST(AgentProtocol, ARefusalKeepsItsKind) {

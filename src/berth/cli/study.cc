@@ -3,6 +3,8 @@
 #include <unistd.h>
 
 #include <array>
+#include <cmath>
+#include <limits>
 
 #include "berth/base/document.h"
 #include "berth/base/json_writer.h"
@@ -92,8 +94,16 @@ Result<store::Numbers> metrics_in(const Field& request) {
   if (!field) return metrics;
   BERTH_ASSIGN(const auto entries, field->entries());
   for (const auto& [name, value] : entries) {
-    BERTH_ASSIGN(const double number, value.number());
-    metrics.emplace_back(name, number);
+    // JSON has no number that is not finite: "nan", "inf" and "-inf" are sent as text.
+    const auto text = value.text();
+    if (text && *text == "nan") {
+      metrics.emplace_back(name, std::numeric_limits<double>::quiet_NaN());
+    } else if (text && (*text == "inf" || *text == "-inf")) {
+      metrics.emplace_back(name, text->starts_with('-') ? -HUGE_VAL : HUGE_VAL);
+    } else {
+      BERTH_ASSIGN(const double number, value.number());
+      metrics.emplace_back(name, number);
+    }
   }
   return metrics;
 }

@@ -105,7 +105,8 @@ struct Metric {
   TaskNumber task;
   Token token;
   std::string name;
-  double value = 0;
+  double value = 0;           ///< Not finite: the metric is missing from now on.
+  bool asked_to_end = false;  ///< It was read after the worker had passed on a Cancel.
 };
 /// A sentence for people, who are shown it at once.
 struct Notice {
@@ -124,6 +125,8 @@ struct Ended {
   std::int64_t peak_mem = 0;     ///< In bytes.
   /// Its files found no room on the machine. Only a worker in the runner's process sets it.
   bool no_space = false;
+  /// A Cancel or Abandon reached the attempt before its process had exited by itself.
+  bool asked_to_end = false;
 };
 using FromWorker = std::variant<Started, Output, Metric, Notice, Ended>;
 

@@ -35,13 +35,21 @@ void ProcessWorker::terminate(const Process& process) {
 }
 
 void ProcessWorker::end(Process& process, Cause verdict) {
+  if (process.exit) return;
+  if (!process.kill_at) {
+    // What it reported before it is asked to end counts, and so does the end that it came to.
+    drain(process, Stream::out);
+    drain(process, Stream::err);
+    if (env_->has_exited(process.child)) return on_exit(process);
+  }
   if (process.verdict == Cause::ok) process.verdict = verdict;
-  if (process.exit || process.kill_at) return;
+  if (process.kill_at) return;
   terminate(process);
   process.kill_at = env_->now() + process.grace;
 }
 
 void ProcessWorker::check_deadlines(Process& process, Mono now) {
+  if (process.limit && now >= *process.limit && env_->has_exited(process.child)) on_exit(process);
   if (process.limit && now >= *process.limit) {
     process.limit.reset();
     if (process.verdict == Cause::ok) process.verdict = Cause::time_limit;
@@ -72,7 +80,7 @@ void ProcessWorker::on_exit(Process& process) {
   auto status = env_->reap(process.child);
   if (!status) {
     process.exit = os::ExitStatus{.code = 0, .signal = SIGKILL};
-    process.unreadable = status.error().message;
+    process.failure = status.error().message;
   } else if (*status) {
     process.exit = **status;
   } else {
@@ -158,11 +166,15 @@ void ProcessWorker::close_output(Process& process) {
 }
 
 void ProcessWorker::conclude(Process& process) {
-  take(process, process.out_metrics.finish());
-  take(process, process.err_metrics.finish());
   const os::ExitStatus& exit = *process.exit;
+  // What a killed process left of a line may be cut within a number.
+  if (exit.signal == 0 && process.verdict == Cause::ok) {
+    take(process, process.out_metrics.finish());
+    take(process, process.err_metrics.finish());
+  }
   Ended ended{.task = process.task, .token = process.token, .exit_code = {}, .detail = {}};
   ended.signal = exit.signal;
+  ended.asked_to_end = process.verdict == Cause::stopped;
   if (exit.signal == 0) ended.exit_code = exit.code;
   ended.cpu = exit.cpu;
   ended.peak_mem = process.usage.peak_mem > 0 ? process.usage.peak_mem : exit.peak_rss;
@@ -189,8 +201,8 @@ void ProcessWorker::conclude(Process& process) {
   }
   if (ended.detail.empty() && process.over.has > 0)
     ended.detail = "it had more GPU memory than its share: " + describe_share(process.over);
-  if (ended.detail.empty() && !process.unreadable.empty())
-    ended.detail = fmt::format("a metric line could not be read: {}", process.unreadable);
+  if (ended.detail.empty()) ended.detail = process.failure;
+  if (ended.detail.empty()) ended.detail = process.notes.text();
   if (process.container && ended.cause == Cause::exit_code)
     if (auto why = process.container->why_never_started(exit.code); !why.empty()) {
       ended.cause = Cause::cannot_start;

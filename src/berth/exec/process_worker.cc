@@ -57,7 +57,7 @@ void ProcessWorker::send(const ToWorker& message) {
   } else {
     while (!waiting_.empty()) give_back(waiting_.begin(), Cause::stopped);
     for (auto& process : processes_) {
-      if (process->verdict == Cause::ok) process->verdict = Cause::stopped;
+      if (process->verdict == Cause::ok && !process->exit) process->verdict = Cause::stopped;
       if (!process->close_at && !process->leftovers_since) process->kill_at = env_->now();
     }
   }
@@ -130,6 +130,7 @@ void ProcessWorker::launch(const Launch& launch) {
   for (const auto& share : block.cores) spec.cores.push_back(share.core);
   set(spec.environment, "BERTH_ALLOC", machine::write_enclosing_task(*env_, launch.token, block));
   const std::int64_t cpu = block.resources.get(Known::cpu);
+  decide(spec.environment, "PYTHONUNBUFFERED", "1");  // a report is read when it is printed
   if (cpu > 0) decide(spec.environment, "OMP_NUM_THREADS", fmt::format("{}", (cpu + 999) / 1000));
   for (auto& [name, value] : machine::visibility(block.devices))
     decide(spec.environment, std::move(name), std::move(value), !block.devices.empty());
@@ -313,9 +314,9 @@ void ProcessWorker::drain(Process& process, Stream stream) {
 
 void ProcessWorker::take(Process& process, MetricReader::Reading reading) {
   for (auto& [name, value] : reading.metrics)
-    pending_.emplace_back(Metric{process.task, process.token, std::move(name), value});
-  if (process.unreadable.empty() && !reading.unreadable.empty())
-    process.unreadable = reading.unreadable + ": " + reading.because;
+    pending_.emplace_back(Metric{process.task, process.token, std::move(name), value,
+                                 process.verdict == Cause::stopped});
+  process.notes.take(reading);
 }
 
 }  // namespace berth::exec

@@ -6,6 +6,8 @@
 
 #include <csignal>
 #include <map>
+#include <set>
+#include <thread>
 
 #include "berth/base/text.h"
 #include "berth/base/units.h"
@@ -70,11 +72,35 @@ class ProcessWorkerTest : public ::testing::Test {
       worker_->take_messages(messages);
       for (auto& message : messages) {
         if (auto* output = std::get_if<Output>(&message)) output_[output->stream] += output->bytes;
-        if (auto* metric = std::get_if<Metric>(&message)) metrics_[metric->name] = metric->value;
+        if (auto* metric = std::get_if<Metric>(&message)) {
+          metrics_[metric->name] = metric->value;
+          if (metric->asked_to_end) late_metrics_.insert(metric->name);
+        }
         if (auto* notice = std::get_if<Notice>(&message)) notices_.push_back(notice->text);
         if (auto* ended = std::get_if<Ended>(&message)) ended_.push_back(*ended);
       }
     }
+  }
+
+  /// Launches the script and waits until its process has exited, without a turn of the worker's
+  /// loop.
+  Token exit_unseen(const std::string& script, Duration timeout = {}) {
+    file_ = fmt::format("{}/berth-pid-{}", ::testing::TempDir(), env_->self().pid);
+    (void)env_->remove_file(file_);
+    Launch launch = shell(fmt::format("echo $$ > {}; {}", file_, script));
+    launch.timeout = timeout;
+    worker_->send(launch);
+    const auto exited = [&] {
+      const auto pid = env_->read_file(file_, 4096);
+      if (!pid || !pid->ends_with('\n')) return false;
+      const auto stat = env_->read_file(fmt::format("/proc/{}/stat", trim(*pid)), 4096);
+      return stat && stat->find(") Z") != std::string::npos;
+    };
+    const Mono until = env_->now() + kLongEnough;
+    while (!exited() && env_->now() < until)
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    EXPECT_TRUE(exited());
+    return launch.token;
   }
 
   /// A killed process takes a moment to go.
@@ -119,6 +145,7 @@ class ProcessWorkerTest : public ::testing::Test {
   std::int64_t token_ = 0;
   std::map<Stream, std::string> output_;
   std::map<std::string, double> metrics_;
+  std::set<std::string> late_metrics_;  // read after a Cancel
   std::vector<Ended> ended_;
 };
 
@@ -174,6 +201,39 @@ TEST_F(ProcessWorkerTest, CancelIsStopped) {
   worker_->send(Cancel{{token_}});
   run();
   EXPECT_EQ(ended_.at(0).cause, Cause::stopped);
+}
+
+TEST_F(ProcessWorkerTest, AProcessThatHadExitedBeforeItsCancelEndsWithItsOwnCodeAndReports) {
+  worker_->send(Cancel{exit_unseen("echo ::berth acc=1; exit 3")});
+  run();
+  EXPECT_EQ(describe(ended_.at(0)), "exit 3");
+  EXPECT_FALSE(ended_.at(0).asked_to_end);
+  EXPECT_EQ(metrics_["acc"], 1);
+}
+
+TEST_F(ProcessWorkerTest, AProcessThatExitedWithinItsTimeEndsWithItsOwnCodeThoughItIsReadLate) {
+  const Duration limit = std::chrono::milliseconds(50);
+  exit_unseen("echo ::berth acc=1; exit 0", limit);
+  std::this_thread::sleep_for(limit);
+  run();
+  EXPECT_EQ(ended_.at(0).cause, Cause::ok);
+  EXPECT_EQ(metrics_["acc"], 1);
+}
+
+TEST_F(ProcessWorkerTest, WhatAKilledProcessLeftOfALineIsNoReport) {
+  worker_->send(shell("echo ::berth acc=1; printf '::berth acc=40'; kill -9 $$"));
+  run();
+  EXPECT_EQ(metrics_["acc"], 1);
+}
+
+TEST_F(ProcessWorkerTest, WhatIsReportedAfterACancelIsMarked) {
+  worker_->send(shell("trap 'echo ::berth acc=9; exit 0' TERM; echo up; sleep 100 & wait"));
+  run([&] { return !output_[Stream::out].empty(); });
+  worker_->send(Cancel{{token_}});
+  run();
+  EXPECT_TRUE(ended_.at(0).asked_to_end);
+  EXPECT_EQ(ended_.at(0).cause, Cause::ok) << "it took its end well";
+  EXPECT_TRUE(late_metrics_.contains("acc"));
 }
 
 TEST_F(ProcessWorkerTest, AGroupThatStaysBeyondItsGraceIsKilledInTimeAndWaitedForInPeace) {

@@ -52,7 +52,8 @@ struct ProcessWorker::Process {
   std::string command_file;                  // of its script; empty: none
   os::Child child;
   MetricReader out_metrics, err_metrics{Stream::err};
-  std::string unreadable;        // a metric line, and why it is none
+  MetricNotes notes;
+  std::string failure;           // why its exit status is unknown
   std::optional<Mono> limit;     // when its time is up
   std::optional<Mono> kill_at;   // TERM was sent: when KILL follows
   std::optional<Mono> close_at;  // it has exited: when its output is closed on whoever holds it

@@ -44,7 +44,29 @@ std::optional<std::string> EarlyStopper::report(std::int64_t trial, double value
   const auto best = std::ranges::max_element(
       others, {}, [&](const Steps* other) { return (*other)[own.size() - 1].best; });
   if (best == others.end() || own.back().best >= (**best)[own.size() - 1].best) return {};
-  return judge(own, others);
+  auto because = judge(own, others);
+  if (because)
+    *because = fmt::format("early_stop: {} ended it at report {}: {}",
+                           EarlyStop::kPolicyNames.name(policy_.policy), step, *because);
+  return because;
+}
+
+bool EarlyStopper::has_recovered(std::int64_t trial) const {
+  const auto found = steps_.find(trial);
+  if (found == steps_.end()) return false;
+  const Steps& own = found->second;
+  const auto others = others_at(trial, own.size() - 1);
+  if (!others.empty()) {
+    const bool is_best = std::ranges::all_of(others, [&](const Steps* other) {
+      return own.back().best >= (*other)[own.size() - 1].best;
+    });
+    return is_best || !judge(own, others);
+  }
+  // No other has come as far: it has to be better than all that the others have reported.
+  return std::ranges::all_of(steps_, [&](const auto& other) {
+    return other.second.empty() || own.back().best > other.second.back().best ||
+           other.first == trial;
+  });
 }
 
 /// Those that came as far.

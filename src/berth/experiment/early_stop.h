@@ -25,6 +25,9 @@ class EarlyStopper {
   void begin(std::int64_t trial);
   /// Takes the trial's next report. The result is the reason to stop the trial, if there is one.
   std::optional<std::string> report(std::int64_t trial, double value);
+  /// Returns true if reports that followed the one with a reason to stop the trial make it worth
+  /// its end after all.
+  bool has_recovered(std::int64_t trial) const;
   /// `completed`: it ended by itself, and well. The steps of a trial that was stopped early still
   /// count in comparisons; those of a failed trial do not.
   enum class End : std::uint8_t { completed, stopped_early, failed };

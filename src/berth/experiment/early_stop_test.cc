@@ -41,6 +41,7 @@ TEST(EarlyStop, TheMedianPolicyEndsWhatIsBelowTheMedianOfAverages) {
   std::string why;
   EXPECT_EQ(run(stopper, 4, flat(0.6), &why), 4) << "the first after the warm-up";
   EXPECT_EQ(why,
+            "early_stop: median ended it at report 4: "
             "its best acc in 4 reports is 0.6; the median of the averages of 3 other trials by "
             "then is 0.7");
   EXPECT_EQ(run(stopper, 5, {0.1, 0.1, 0.8, 0.1, 0.1}), 0) << "its best counts, not its last";
@@ -53,6 +54,7 @@ TEST(EarlyStop, SmallIsGoodWhereTheGoalSaysSo) {
   std::string why;
   EXPECT_EQ(run(stopper, 2, flat(3), &why), 1);
   EXPECT_EQ(why,
+            "early_stop: median ended it at report 1: "
             "its best loss in 1 reports is 3; the median of the averages of 1 other trial by then "
             "is 2");
   EXPECT_EQ(run(stopper, 3, flat(1)), 0);
@@ -75,6 +77,7 @@ TEST(EarlyStop, ABanditMayLieBackByItsSlack) {
   std::string why;
   EXPECT_EQ(run(stopper, 3, flat(7.9), &why), 1);
   EXPECT_EQ(why,
+            "early_stop: bandit ended it at report 1: "
             "its best m in 1 reports is 7.9; another trial had 10 by then, and 8 is the bound with "
             "a slack of 0.2");
   EarlyStopper negative({.policy = EarlyStop::Policy::bandit, .warmup = 0, .slack = 0.2},
@@ -94,6 +97,7 @@ TEST(EarlyStop, TruncationEndsTheWorstPart) {
   std::string why;
   EXPECT_EQ(run(stopper, 5, flat(2), &why), 1);
   EXPECT_EQ(why,
+            "early_stop: truncation ended it at report 1: "
             "its best m in 1 reports is 2, number 5 of the 5 trials that came so far; the best 3 "
             "go on");
 }
@@ -195,6 +199,23 @@ TEST(Curve, SaysNothingOfTooFewAndBearsAnything) {
     EXPECT_GE(*chance, 0);
     EXPECT_LE(*chance, 1);
   }
+}
+
+TEST(EarlyStop, ATrialRecoversByTheReportsThatFollow) {
+  EarlyStopper stopper({.policy = EarlyStop::Policy::median, .warmup = 1}, {.metric = "acc"});
+  run(stopper, 1, flat(0.5));
+  run(stopper, 2, flat(0.7));
+  stopper.begin(3);
+  stopper.report(3, 0.1);
+  EXPECT_TRUE(stopper.report(3, 0.1));
+  EXPECT_FALSE(stopper.has_recovered(3));
+  stopper.report(3, 0.1);
+  EXPECT_FALSE(stopper.has_recovered(3)) << "as poor as before";
+  stopper.report(3, 0.99);
+  EXPECT_TRUE(stopper.has_recovered(3));
+  for (int i = 0; i < 100; ++i) stopper.report(3, 0.1);
+  EXPECT_TRUE(stopper.has_recovered(3)) << "no other came as far, and its best is the best of all";
+  EXPECT_FALSE(stopper.has_recovered(4)) << "an unknown trial";
 }
 
 }  // namespace

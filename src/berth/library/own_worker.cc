@@ -154,6 +154,7 @@ void OwnWorker::send(const exec::ToWorker& message) {
   if (const auto* wanted = std::get_if<exec::Launch>(&message)) {
     launch(*wanted);
   } else if (const auto* cancel = std::get_if<exec::Cancel>(&message)) {
+    take_told();  // what it reported before, and its end, count
     if (const auto at = running_.find(cancel->token); at != running_.end())
       stop(at, exec::Cause::stopped);
   } else {
@@ -179,6 +180,7 @@ void OwnWorker::launch(const exec::Launch& launch) {
                   "enforce: required, but a cluster of a program's own is not known to");
   Running running{.launch = launch, .attempt = attempt_of(launch)};
   if (launch.timeout > Duration(0)) running.limit = env_.now() + launch.timeout;
+  exec::decide(running.attempt.environment, "PYTHONUNBUFFERED", "1");
   machine::Block block{launch.request.resources, {}, {}};
   if (devices_) {
     auto part = devices_->reserve(launch.request);
@@ -241,18 +243,22 @@ void OwnWorker::take_output(Running& running, exec::Stream stream, std::string b
   auto reading = reader.feed(bytes);
   const auto& [task, token] = std::tie(running.launch.task, running.launch.token);
   pending_.emplace_back(exec::Output{task, token, stream, std::move(bytes)});
+  take_metrics(running, std::move(reading));
+}
+
+void OwnWorker::take_metrics(Running& running, exec::MetricReader::Reading reading) {
+  const bool asked_to_end = running.verdict == exec::Cause::stopped;
   for (auto& [name, value] : reading.metrics)
-    pending_.emplace_back(exec::Metric{task, token, std::move(name), value});
-  if (running.unreadable.empty() && !reading.unreadable.empty())
-    running.unreadable = reading.unreadable + ": " + reading.because;
+    pending_.emplace_back(exec::Metric{running.launch.task, running.launch.token, std::move(name),
+                                       value, asked_to_end});
+  running.notes.take(reading);
 }
 
 void OwnWorker::end(Entry at, const AttemptEnd& end) {
   Running& running = at->second;
-  for (auto* reader : {&running.out, &running.err})
-    for (auto& [name, value] : reader->finish().metrics)
-      pending_.emplace_back(
-          exec::Metric{running.launch.task, running.launch.token, std::move(name), value});
+  // What a killed process left of a line may be cut within a number.
+  if (end.signal == 0 && running.verdict == exec::Cause::ok)
+    for (auto* reader : {&running.out, &running.err}) take_metrics(running, reader->finish());
   const exec::Cause told = cause_of(end);
   const bool ours = running.verdict == exec::Cause::time_limit ||
                     (running.verdict == exec::Cause::stopped && told != exec::Cause::ok);
@@ -263,8 +269,8 @@ void OwnWorker::end(Entry at, const AttemptEnd& end) {
   ended.peak_mem = end.peak_mem;
   if (running.verdict == exec::Cause::time_limit)
     ended.detail = fmt::format("it ran longer than {}", format_duration(running.launch.timeout));
-  if (ended.detail.empty() && !running.unreadable.empty())
-    ended.detail = fmt::format("a metric line could not be read: {}", running.unreadable);
+  if (ended.detail.empty()) ended.detail = running.notes.text();
+  ended.asked_to_end = running.verdict == exec::Cause::stopped;
   pending_.emplace_back(std::move(ended));
   running_.erase(at);
 }
@@ -281,6 +287,7 @@ void OwnWorker::give_up(Entry at) {
 }
 
 void OwnWorker::look_at_times() {
+  take_told();  // what has ended in time ends with its own result
   const Mono now = env_.now();
   const auto due = [&](std::optional<Mono> at) { return at && now >= *at; };
   for (auto at = running_.begin(); at != running_.end();) {

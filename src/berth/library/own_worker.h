@@ -56,7 +56,7 @@ class OwnWorker final : public exec::Worker {
     Attempt attempt;
     machine::Reservation part{};  // of devices_
     exec::MetricReader out{}, err{exec::Stream::err};
-    std::string unreadable{};               // a metric line, and why it is none
+    exec::MetricNotes notes{};
     exec::Cause verdict = exec::Cause::ok;  // ours: time_limit or stopped
     std::optional<Mono> limit{}, kill_at{}, give_up_at{};
   };
@@ -67,6 +67,7 @@ class OwnWorker final : public exec::Worker {
   void stop_at_once(Entry at);
   void take_told();
   void take_output(Running& running, exec::Stream stream, std::string bytes);
+  void take_metrics(Running& running, exec::MetricReader::Reading reading);
   void end(Entry at, const AttemptEnd& end);
   void give_up(Entry at);
   void look_at_times();

@@ -81,6 +81,7 @@ class NoEnv : public os::Env {
   }
   Result<os::Child> spawn(const os::SpawnSpec&) override { return no(); }
   Result<std::optional<os::ExitStatus>> reap(const os::Child&) override { return no(); }
+  bool has_exited(const os::Child&) override { return false; }
   Status signal_group(pid_t, int) override { return no(); }
   Status signal_pid(pid_t, int) override { return no(); }
   Status signal_process(const os::ProcessIdentity&, int) override { return no(); }

@@ -295,6 +295,8 @@ class Env {
   /// Returns the living children of this process that spawn() did not start, which are orphans of
   /// what it started, and reaps those that have ended. A pid stays theirs until the next call.
   virtual std::vector<pid_t> adopted() { return {}; }
+  /// Returns true if the child has exited, and does not reap it.
+  virtual bool has_exited(const Child& child) = 0;
   /// Signals a whole process group. Failure: not_found, where there is none.
   virtual Status signal_group(pid_t group, int signal) = 0;
   /// Signals a process that the caller knows to be there, for else the pid may be another's by now.

@@ -368,7 +368,7 @@ class PosixEnv final : public Env {
 
   Result<Child> spawn(const SpawnSpec& spec) override { return spawn_posix(*this, spec); }
   Result<std::optional<ExitStatus>> reap(const Child& child) override { return reap_posix(child); }
-
+  bool has_exited(const Child& child) override { return has_exited_posix(child); }
   Status signal_group(pid_t group, int signal) override {
     BERTH_ASSERT(group > 1);
     if (::kill(-group, signal) != 0) return errno_error(errno, "signal a process group");

@@ -145,6 +145,7 @@ class FakeEnv : public Env {
   std::unique_ptr<BackgroundThreads> background_threads(std::size_t most_threads) override;
   Result<Child> spawn(const SpawnSpec& spec) override;
   Result<std::optional<ExitStatus>> reap(const Child& child) override;
+  bool has_exited(const Child& child) override { return world_.processes.at(child.pid).over; }
   Status signal_group(pid_t group, int signal) override;
   Status signal_pid(pid_t pid, int signal) override;
   Status signal_process(const ProcessIdentity& process, int signal) override;

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <linux/sched.h>
+#include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/mman.h>
@@ -440,6 +441,11 @@ bool group_alive_posix(Env& env, pid_t group) {
     const auto stat = env.read_file("/proc/" + name + "/stat", kStatSize);
     return stat && number_of_living(*stat, 5) == group;
   });
+}
+
+bool has_exited_posix(const Child& child) {
+  pollfd exited{child.exited.number(), POLLIN, 0};
+  return ::poll(&exited, 1, 0) == 1;
 }
 
 Result<std::optional<ExitStatus>> reap_posix(const Child& child) {

@@ -8,6 +8,7 @@ namespace berth::os {
 
 Result<Child> spawn_posix(Env& env, const SpawnSpec& spec);
 Result<std::optional<ExitStatus>> reap_posix(const Child& child);
+bool has_exited_posix(const Child& child);
 
 /// When a process started, in clock ticks since the boot, by the text of its /proc/PID/stat;
 /// nullopt for a zombie, and for a text that has no such field.

@@ -1,12 +1,14 @@
 #include "berth/run/attempts.h"
 
 #include <algorithm>
+#include <cmath>
 #include <iterator>
 #include <utility>
 
 #include "berth/base/json.h"
 #include "berth/base/text.h"
 #include "berth/base/units.h"
+#include "berth/exec/metrics.h"
 #include "berth/os/failpoint.h"
 #include "berth/os/log.h"
 
@@ -201,17 +203,25 @@ void Attempts::report_metric(exec::Metric metric) {
       metric.name = labels[i];
       break;
     }
-  const MetricVerdict verdict = run_.workload->on_metric(run_.task(metric.task), metric);
-  // It has its grace, and whatever it reports meanwhile does not count.
-  const auto live = live_.find(metric.token.value);
-  if (verdict.ends && live != live_.end())
-    workers_.send(live->second.worker, exec::Cancel{metric.token});
-  if (!verdict.counts) return;
+  const store::TaskRecord& of = run_.task(metric.task);
+  if (!run_.workload->on_metric(of, metric)) return;
+  const bool finite = std::isfinite(metric.value);
+  if (!finite && missing_.emplace(metric.token, metric.name).second)
+    run_.observer.on_note(
+        fmt::format("{}: {}", run_.name_of(metric.task),
+                    exec::missing_note(metric.name, exec::non_finite_text(metric.value))));
   recorder_.add_metric(metric);
-  if (goal && metric.name == goal->metric)
+  if (goal && finite && metric.name == goal->metric)
     if (const auto best =
             experiment::better_score(*goal, run_.task(metric.task).metrics, metric.value))
       recorder_.add_metric({metric.task, metric.token, experiment::score_name(*goal), *best});
+}
+
+/// Asks attempts to end whose reports the workload has judged.
+void Attempts::end_hopeless() {
+  for (const Token token : run_.workload->take_hopeless())
+    if (const auto live = live_.find(token.value); live != live_.end())
+      workers_.send(live->second.worker, exec::Cancel{token});
 }
 
 void Attempts::end(exec::Ended ended, bool later) {
@@ -278,6 +288,7 @@ void Attempts::settle(const exec::Ended& ended) {
                         run_.env.now(), effects);
   take_effects(ended, live.log_begin, effects);
   live_.erase(ended.token.value);
+  std::erase_if(missing_, [&](const auto& each) { return each.first == ended.token; });
   if (live_.empty()) unbegun_.clear();
 }
 
@@ -339,9 +350,9 @@ void Attempts::watch_starts(const exec::Ended& ended) {
 
 /// What is no success although its process ended well. false: that is not known yet.
 bool Attempts::check_output(exec::Ended& ended, bool later) {
-  if (auto why = run_.workload->cut_short(ended.task, ended.token)) {
+  if (auto why = run_.workload->cut_short(ended)) {
     ended.cause = exec::Cause::stopped_early;
-    ended.detail = *std::move(why);
+    ended.detail = *std::move(why) + (ended.detail.empty() ? "" : "; " + ended.detail);
   }
   if (ended.cause != exec::Cause::ok) return true;
   std::vector<store::Change> changes;

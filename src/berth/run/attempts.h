@@ -59,6 +59,8 @@ class Attempts {
   /// The end of an attempt whose agent is gone, as the agent's journal has it.
   void end_from_journal(exec::Ended ended);
   void report_metric(exec::Metric metric);
+  /// Asks attempts to end that the workload has found hopeless by their reports.
+  void end_hopeless();
   /// Of the attempts on the worker, what an agent that answers again does not know ends as lost.
   /// `known`: what it runs; `wanted`: whether the run wants it to go on.
   void reconcile(const WorkerSlot& slot, std::span<const schedule::Earlier> known, bool wanted);
@@ -118,6 +120,7 @@ class Attempts {
   exec::Unbegun unbegun_;                           // sent ahead, but never launched
   std::unordered_map<std::int64_t, int> no_space_;  // by task: starts without room for its files
   std::set<std::string> advice_;                    // notes where limits are advice, and why
+  std::set<std::pair<Token, std::string>> missing_;  // metrics that were noted as not finite
   std::optional<Mono> no_start_since_;  // every attempt failed to start since then, and none runs
   std::optional<Error> no_start_;
 };

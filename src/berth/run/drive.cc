@@ -37,6 +37,7 @@ Status Drive::turn() {
   auto messages = workers_.take_messages();
   if (run_.options().outlive && !messages.empty()) recorder_.commit_soon();
   for (auto& message : messages) attempts_.handle(std::move(message));
+  attempts_.end_hopeless();
   recovery_.reconcile(stops_heeded_ > 0);
   for (auto& finished : run_.workload->turn()) attempts_.on_finished(std::move(finished));
   reap_lost();
@@ -58,7 +59,7 @@ Status Drive::turn() {
 Status Drive::wait(Mono until) {
   workers_.set_reading(run_.observer.wants_output());
   for (const auto at : {workers_.deadline(), leases_.deadline(), recorder_.commit_at(),
-                        run_.scheduler->next_tick(), gives_up_at_})
+                        run_.scheduler->next_tick(), run_.workload->hopeless_at(), gives_up_at_})
     until = std::min(until, at.value_or(until));
   const bool news = run_.workload->take_news();
   if (news || more_ || attempts_.has_unstarted() || workers_.has_messages()) until = run_.env.now();

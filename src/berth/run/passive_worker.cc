@@ -68,7 +68,7 @@ Result<std::string> read_answer(std::string_view told, const std::vector<std::st
     line += fmt::format("{}{}{}", line.empty() ? "" : " ", name, word);
   }
   const auto reading = exec::MetricReader().feed(as_printed(line));
-  if (line.empty() || !reading.unreadable.empty()) return wanted("no finite number");
+  if (line.empty() || !reading.unreadable.empty()) return wanted("not a number");
   const auto& metrics = reading.metrics;
   if (std::ranges::find(metrics, goals.front(), &std::pair<std::string, double>::first) ==
       metrics.end())
@@ -165,9 +165,10 @@ void PassiveWorker::look(const Open& open, Mono now) {
   read_.push_back(open.task);
   pending_.emplace_back(exec::Output{open.task, open.token, exec::Stream::out, *text});
   if (says_failed(*text)) return end(open, exec::Cause::exit_code, std::string(reason_of(*text)));
-  for (auto& [name, value] : exec::MetricReader().feed(*text).metrics)
+  auto reading = exec::MetricReader().feed(*text);
+  for (auto& [name, value] : reading.metrics)
     pending_.emplace_back(exec::Metric{open.task, open.token, std::move(name), value});
-  end(open, exec::Cause::ok, {});
+  end(open, exec::Cause::ok, std::move(reading.missing));
 }
 
 void PassiveWorker::end(const Open& open, exec::Cause cause, std::string detail) {

@@ -89,14 +89,9 @@ void Recorder::add_tasks(std::vector<store::NewTask> tasks) {
 }
 
 void Recorder::add_metric(const exec::Metric& metric) {
-  auto& metrics = run_.task(metric.task).metrics;
-  const auto known =
-      std::ranges::find(metrics, metric.name, &std::pair<std::string, double>::first);
-  if (known != metrics.end())
-    known->second = metric.value;
-  else
-    metrics.emplace_back(metric.name, metric.value);
-  add(store::MetricSeen{metric.task, metric.token, metric.name, metric.value, run_.env.wall()});
+  const double value = store::recorded_value(metric.value);
+  store::set_metric(run_.task(metric.task).metrics, metric.name, value);
+  add(store::MetricSeen{metric.task, metric.token, metric.name, value, run_.env.wall()});
 }
 
 void Recorder::add_end(const exec::Ended& ended, std::int64_t log_begin, store::TaskState to) {

@@ -66,9 +66,10 @@ class Study {
   Result<Asked> ask();
 
   /// Records the end of a trial, durably. With a retry left, a failed one waits again. Without a
-  /// token the trial is told about whoever holds it, or nobody. invalid: it has ended already, a
-  /// value is no finite number, or a goal has none; stale: its claim with this token is not the
-  /// latest; not_found: no such trial.
+  /// token the trial may be claimed by any process, or by none. A value that is not finite is
+  /// recorded as missing, and the reason says so; a trial whose goal has such a value has failed.
+  /// invalid: it has ended already, or a goal has no value; stale: its claim with this token is not
+  /// the latest; not_found: no such trial.
   Status tell(const std::string& label, std::optional<Token> token, const TrialEnd& end);
   /// Returns a trial that this Study has claimed: the next ask() may give it out again. stale: as
   /// tell().
@@ -138,6 +139,8 @@ class Study {
   Result<Token> token_of(const store::TaskRecord& trial, std::optional<Token> token,
                          std::vector<store::Change>& changes);
   Status check(const TrialEnd& end) const;
+  TrialEnd with_notes(TaskNumber number, TrialEnd end);
+  void note_missing(TaskNumber number, const store::Numbers& metrics);
   void add_metrics(const store::TaskRecord& trial, Token token, const store::Numbers& metrics,
                    std::vector<store::Change>& changes) const;
   Result<store::AttemptEnded> change_of(const store::TaskRecord& trial, Token token,
@@ -182,6 +185,7 @@ class Study {
   std::map<experiment::Values, std::int64_t> tried_;  // of the points from next_point_ on
   std::optional<std::optional<experiment::Proposal>> proposal_;  // the next; none: not asked for
   std::map<TaskNumber, std::set<std::string>> suggested_;        // of claims: the names asked for
+  std::map<TaskNumber, std::string> missing_;  // of claims: a note of the first value not finite
 
   std::optional<experiment::EarlyStopper> stopper_;
   struct Fed {

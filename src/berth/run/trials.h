@@ -2,6 +2,8 @@
 // learns from trials, it is asked for the next one when the last one has found a place to run.
 #pragma once
 
+#include <map>
+#include <set>
 #include <unordered_map>
 
 #include "berth/experiment/early_stop.h"
@@ -31,8 +33,10 @@ class Trials final : public Workload {
   Result<Next> next() override;
   Result<exec::Launch> launch(const store::TaskRecord& task, Token token,
                               std::int64_t attempt) override;
-  MetricVerdict on_metric(const store::TaskRecord& task, const exec::Metric& metric) override;
-  std::optional<std::string> cut_short(TaskNumber task, Token token) override;
+  bool on_metric(const store::TaskRecord& task, const exec::Metric& metric) override;
+  std::vector<Token> take_hopeless() override;
+  std::optional<Mono> hopeless_at() const override;
+  std::optional<std::string> cut_short(const exec::Ended& ended) override;
   Result<bool> finish(const store::TaskRecord& task, Token token,
                       std::vector<store::Change>& changes, bool later) override;
   Status ended(const store::TaskRecord& task, Token token, store::TaskState to) override;
@@ -46,8 +50,9 @@ class Trials final : public Workload {
  private:
   enum class Stand : std::uint8_t { waiting, running, over };
   struct Cut {
+    TaskNumber task;
     std::string because;
-    bool told = true;  // the attempt has been told to end
+    bool asked = false;  // this runner has asked the attempt to end
   };
 
   void stand(TaskNumber task, Stand to);
@@ -82,10 +87,12 @@ class Trials final : public Workload {
   std::optional<ExternalProposer> external_;
   Enqueued enqueued_;
   std::optional<experiment::EarlyStopper> stopper_;
-  std::unordered_map<std::int64_t, Cut> cut_;  // attempts that were told to end, by token
-  std::vector<Stand> stands_;                  // of each trial, by number
-  std::int64_t waiting_ = 0, running_ = 0;     // trials
-  bool module_offered_ = false;                // that of Auptimizer
+  std::unordered_map<std::int64_t, Cut> cut_;  // attempts that the policy ends, by token
+  std::map<Token, Mono> judged_at_;            // of those, which reported: when they are judged
+  std::set<std::pair<Token, std::string>> not_finite_;  // metrics whose last value was not finite
+  std::vector<Stand> stands_;                           // of each trial, by number
+  std::int64_t waiting_ = 0, running_ = 0;              // trials
+  bool module_offered_ = false;                         // that of Auptimizer
   bool complete_ = true;
   bool exhausted_ = true;          // the proposer proposes nothing more
   bool waiting_for_ends_ = false;  // the external proposer waits until a trial has ended

@@ -1,5 +1,8 @@
 // Which trials there are, and what follows from what they report.
+#include <algorithm>
+#include <cmath>
 #include <set>
+#include <utility>
 
 #include "berth/base/text.h"
 #include "berth/experiment/constraint.h"
@@ -10,6 +13,14 @@
 #include "berth/run/trials.h"
 
 namespace berth::run {
+namespace {
+
+/// How long after a report that is a reason to end a trial the trial is judged, by all its reports:
+/// a program that keeps its output in a buffer writes all of it when it ends, and then needs time
+/// to exit with its own code.
+constexpr Duration kSettles = std::chrono::milliseconds(100);
+
+}  // namespace
 
 void Trials::stand(TaskNumber task, Stand to) {
   const auto at = static_cast<std::size_t>(task.value - 1);
@@ -53,13 +64,14 @@ Status Trials::recall_reports(const store::TaskRecord& task) {
   std::optional<std::string> because;
   for (const auto& metric : metrics)
     if (metric.token == task.token && metric.name == program_.goal->metric)
-      because = stopper_->report(task.number.value, metric.value);
+      if (auto reason = stopper_->report(task.number.value, metric.value); reason && !because)
+        because = std::move(reason);
   const bool whole = task.cause == exec::Cause::ok;
   if (!runs)
     stopper_->end(task.number.value, whole ? experiment::EarlyStopper::End::completed
                                            : experiment::EarlyStopper::End::stopped_early);
   else if (because)
-    cut_.emplace(task.token.value, Cut{*because, false});
+    cut_.emplace(task.token.value, Cut{task.number, *std::move(because)});
   return {};
 }
 
@@ -271,23 +283,63 @@ void Trials::started(TaskNumber task) {
   if (stopper_) stopper_->begin(task.value);
 }
 
-MetricVerdict Trials::on_metric(const store::TaskRecord& task, const exec::Metric& metric) {
-  if (!stopper_) return {};
-  if (const auto cut = cut_.find(metric.token.value); cut != cut_.end())
-    return {.counts = false, .ends = !std::exchange(cut->second.told, true)};
-  if (metric.name != program_.goal->metric) return {};
-  auto because = stopper_->report(task.number.value, metric.value);
-  if (!because) return {};
-  cut_.emplace(metric.token.value, Cut{*std::move(because)});
-  return {.counts = true, .ends = true};
+bool Trials::on_metric(const store::TaskRecord& task, const exec::Metric& metric) {
+  const auto cut = cut_.find(metric.token.value);
+  if (cut != cut_.end() && metric.asked_to_end) return false;
+  if (std::isfinite(metric.value))
+    not_finite_.erase({metric.token, metric.name});
+  else
+    not_finite_.emplace(metric.token, metric.name);
+  if (!stopper_) return true;
+  std::optional<std::string> because;
+  if (metric.name == program_.goal->metric && std::isfinite(metric.value))
+    because = stopper_->report(task.number.value, metric.value);
+  if (cut == cut_.end() && !because) return true;
+  if (cut == cut_.end())
+    cut_.emplace(metric.token.value, Cut{task.number, *std::move(because)});
+  else if (cut->second.asked)
+    return true;
+  judged_at_.try_emplace(metric.token, env_.now() + kSettles);
+  return true;
 }
 
-std::optional<std::string> Trials::cut_short(TaskNumber, Token token) {
-  const auto cut = cut_.find(token.value);
-  return cut == cut_.end() ? std::nullopt : std::optional(cut->second.because);
+std::optional<Mono> Trials::hopeless_at() const {
+  std::optional<Mono> first;
+  for (const auto& [token, at] : judged_at_) first = std::min(at, first.value_or(at));
+  return first;
 }
 
-Result<bool> Trials::finish(const store::TaskRecord& task, Token, std::vector<store::Change>&,
+std::vector<Token> Trials::take_hopeless() {
+  std::vector<Token> hopeless;
+  for (auto at = judged_at_.begin(); at != judged_at_.end();) {
+    const auto [token, due] = *at;
+    if (due > env_.now()) {
+      ++at;
+      continue;
+    }
+    at = judged_at_.erase(at);
+    const auto cut = cut_.find(token.value);
+    if (cut == cut_.end()) continue;
+    if (stopper_->has_recovered(cut->second.task.value)) {
+      cut_.erase(cut);
+      continue;
+    }
+    cut->second.asked = true;
+    hopeless.push_back(token);
+  }
+  return hopeless;
+}
+
+std::optional<std::string> Trials::cut_short(const exec::Ended& ended) {
+  const auto cut = cut_.find(ended.token.value);
+  if (cut == cut_.end()) return std::nullopt;
+  const bool lost = cut->second.asked && ended.cause == exec::Cause::worker_lost;
+  if (lost || ended.asked_to_end || ended.cause == exec::Cause::stopped) return cut->second.because;
+  cut_.erase(cut);
+  return std::nullopt;
+}
+
+Result<bool> Trials::finish(const store::TaskRecord& task, Token token, std::vector<store::Change>&,
                             bool) {
   if (!program_.goal) return true;
   std::vector<std::string> missing;
@@ -299,6 +351,10 @@ Result<bool> Trials::finish(const store::TaskRecord& task, Token, std::vector<st
   for (const auto& constraint : program_.constraints)
     if (!experiment::excess(constraint, task.metrics)) missing.push_back(constraint.metric);
   if (missing.empty()) return true;
+  for (const auto& metric : missing)
+    if (not_finite_.contains({token, metric}))
+      return fail(ErrorKind::invalid, "the last {} that it reported was not a finite number",
+                  metric);
   std::vector<std::string> reported;
   for (const auto& [name, value] : task.metrics) reported.push_back(name);
   std::string text =
@@ -316,6 +372,8 @@ Result<bool> Trials::finish(const store::TaskRecord& task, Token, std::vector<st
 Status Trials::ended(const store::TaskRecord& task, Token token, store::TaskState to) {
   const bool again = to == store::TaskState::waiting || to == store::TaskState::stopped;
   stand(task.number, again ? Stand::waiting : Stand::over);
+  std::erase_if(not_finite_, [&](const auto& each) { return each.first == token; });
+  judged_at_.erase(token);
   if (stopper_) {
     using End = experiment::EarlyStopper::End;
     const bool cut = cut_.erase(token.value) > 0;

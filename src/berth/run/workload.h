@@ -77,12 +77,6 @@ struct Finished {
   std::string note{};  // for people
 };
 
-/// What a report of a running attempt is to the workload.
-struct MetricVerdict {
-  bool counts = true;  // false: said after the attempt was told to end
-  bool ends = false;   // the attempt is told to end now, as a success: see cut_short()
-};
-
 class Workload {
  public:
   virtual ~Workload() = default;
@@ -99,9 +93,16 @@ class Workload {
   /// Its resources and time limit are those of request(), whatever this says.
   virtual Result<exec::Launch> launch(const store::TaskRecord& task, Token token,
                                       std::int64_t attempt) = 0;
-  virtual MetricVerdict on_metric(const store::TaskRecord&, const exec::Metric&) { return {}; }
-  /// Why on_metric() ended the attempt, however its process took it; nullopt where it did not.
-  virtual std::optional<std::string> cut_short(TaskNumber, Token) { return std::nullopt; }
+  /// A running attempt reported a metric. Returns false if the metric does not count, because the
+  /// attempt had been asked to end before.
+  virtual bool on_metric(const store::TaskRecord&, const exec::Metric&) { return true; }
+  /// Returns the attempts that are to be asked to end now, because of what they reported.
+  virtual std::vector<Token> take_hopeless() { return {}; }
+  /// Returns when take_hopeless() is due next; nullopt if no attempt is considered.
+  virtual std::optional<Mono> hopeless_at() const { return std::nullopt; }
+  /// Returns why the attempt was stopped early; nullopt if it ended by itself before it was asked
+  /// to, so that its own end counts.
+  virtual std::optional<std::string> cut_short(const exec::Ended&) { return std::nullopt; }
   /// When its process has ended well: adds what follows from it, and says why it is no success all
   /// the same. full, busy: may pass; interrupted: asked to stop. false, where `later` allows it:
   /// it takes long, and turn() will tell.

@@ -229,16 +229,11 @@ class MemoryStore final : public Store {
     }
     for (const AttemptEnded& ended : rows.ended) end(attempt(ended.task, ended.token), ended);
     for (const auto& [metric, sequence] : rows.added_metrics)
-      run.find(metric->task)
-          ->metrics.push_back({metric->token, metric->name, metric->value, metric->at, sequence});
-    for (const auto& last : rows.last_metrics) {
-      Numbers& metrics = run.find(last.task)->record.metrics;
-      const auto seen = std::ranges::find(metrics, *last.name, &Numbers::value_type::first);
-      if (seen == metrics.end())
-        metrics.emplace_back(*last.name, last.value);
-      else
-        seen->second = last.value;
-    }
+      if (metric->value != kMissing)
+        run.find(metric->task)
+            ->metrics.push_back({metric->token, metric->name, metric->value, metric->at, sequence});
+    for (const auto& last : rows.last_metrics)
+      set_metric(run.find(last.task)->record.metrics, *last.name, last.value);
     for (const ResultKept* kept : rows.results) {
       ResultRecord& result = results_[kept->digest];
       const bool same =

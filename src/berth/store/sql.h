@@ -232,7 +232,7 @@ Result<std::vector<TaskRecord>> read_tasks(Answer&& listed, Answer&& attempts, A
     double value = 0;
     BERTH_TRY(metrics.read(number, name, value));
     BERTH_ASSIGN(TaskRecord* const task, at(number));
-    task->metrics.emplace_back(std::move(name), value);
+    set_metric(task->metrics, name, value);
   }
   return tasks;
 }
@@ -260,6 +260,7 @@ Result<std::vector<MetricRecord>> read_metrics(Answer&& answer) {
   while (answer.next()) {
     MetricRecord& one = metrics.emplace_back();
     BERTH_TRY(answer.read(one.token, one.name, one.value, one.at, one.sequence));
+    if (one.value == kMissing) metrics.pop_back();
   }
   return metrics;
 }

@@ -10,7 +10,10 @@
 // UTF-8.
 #pragma once
 
+#include <algorithm>
+#include <cmath>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <span>
@@ -52,6 +55,23 @@ bool final(TaskState state);
 
 using Values = std::vector<std::pair<std::string, std::string>>;  ///< Names and values as text.
 using Numbers = std::vector<std::pair<std::string, double>>;      ///< Names and values.
+/// The value of MetricSeen for a metric that has become missing: it was reported with a value that
+/// is not finite. No record that is read has it.
+inline constexpr double kMissing = std::numeric_limits<double>::infinity();
+inline double recorded_value(double value) {
+  return std::isfinite(value) ? value : kMissing;
+}
+/// Replaces or adds the value; removes it if it is kMissing.
+inline void set_metric(Numbers& metrics, const std::string& name, double value) {
+  const auto at = std::ranges::find(metrics, name, &Numbers::value_type::first);
+  if (value == kMissing) {
+    if (at != metrics.end()) metrics.erase(at);
+  } else if (at != metrics.end()) {
+    at->second = value;
+  } else {
+    metrics.emplace_back(name, value);
+  }
+}
 
 struct NewTask {
   std::string label;  ///< It is unique in the run: "17", "split", "count/0".
@@ -112,7 +132,9 @@ struct TaskRecord {
   std::optional<int> exit_code;
   int signal = 0;
   Values params;
-  Numbers metrics;  ///< The last value of each metric, in the order in which the names came first.
+  /// The last value of each metric, in the order in which the names came first; the place of one
+  /// that was missing in between is not defined.
+  Numbers metrics;
   // The latest attempt has these.
   std::optional<Wall> started, ended;
   std::string resources;  ///< The resources that it held, as JSON; "" before the first.

@@ -29,6 +29,17 @@ TEST_P(StoreMoveTest, TasksAreAddedAndKeyedWhileItRuns) {
   EXPECT_EQ(store_->tasks(run)->size(), 4U) << "a refused batch adds none";
 }
 
+TEST_P(StoreMoveTest, AMetricThatBecomesMissingHasNoValueUntilItsNextReport) {
+  const RunId run = submit("a");
+  apply(run, {started(1, 1), seen(1, 1, "auc", 0.5), seen(1, 1, "acc", 0.9),
+              seen(1, 1, "auc", recorded_value(std::nan("")))});
+  reopen();
+  EXPECT_EQ(task(run, 1).metrics, (Numbers{{"acc", 0.9}}));
+  EXPECT_EQ(store_->metrics(run, TaskNumber{1}).value().size(), 2U);
+  apply(run, {seen(1, 1, "acc", recorded_value(-HUGE_VAL)), seen(1, 1, "auc", 0.6)});
+  EXPECT_EQ(task(run, 1).metrics, (Numbers{{"auc", 0.6}}));
+}
+
 TEST_P(StoreMoveTest, AFinalTaskIsReopenedAndItsAttemptsForgiven) {
   const RunId run = submit("a", 5);
   apply(run, {started(1, 5), ended(1, 5, failed), started(2, 6), ended(2, 6), moved(4, cached),
