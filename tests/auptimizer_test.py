@@ -260,6 +260,8 @@ main(sys.argv)
                            num_samples=64, random_fraction=0.3333333333333333, bandwidth_factor=3, min_bandwidth=0.001)
         self.assertEqual({values["n_iterations"] for values in given}, {5 / 3, 5})
         self.assertEqual({values["tid"] for values in given}, set(range(1, 9)))
+        _, tasks = run("bohb", n_iterations=3, min_budget=1, max_budget=9)
+        self.assertEqual(len(tasks), 20, "as many jobs as HpBandSter makes")
         # What stops a trial early goes together with it.
         given, tasks = run("bohb", script="""#!/usr/bin/python3
 import sys, time

@@ -6,6 +6,8 @@
 //   berth-search-bench value      reads "FUNCTION NAME=VALUE…" a line, writes the function's values
 //   berth-search-bench volume FUNCTION        the hypervolume of the points that it reads, one a
 //   line
+//   berth-search-bench warm SEEDS METHOD…  the rows of a table of cold and warm starts, see
+//   warm_start.h
 #include <chrono>
 #include <cmath>
 #include <iostream>
@@ -16,6 +18,7 @@
 #include "berth/base/units.h"
 #include "berth/experiment/proposer.h"
 #include "search/functions.h"
+#include "search/warm_start.h"
 
 namespace berth::bench {
 namespace {
@@ -170,8 +173,12 @@ int main(int count, char** arguments) try {
   if (count == 2 && words[1] == "value") return berth::bench::values();
   if (count == 3 && words[1] == "volume") return berth::bench::volume(words[2]);
   if (count >= 7 && words[1] == "run") return berth::bench::run(words);
+  if (count >= 4 && words[1] == "warm") {
+    berth::bench::write_warm_starts(std::stoull(words[2]), {words.begin() + 3, words.end()});
+    return 0;
+  }
   std::cerr << "berth-search-bench functions | value | run METHOD FUNCTION SEED PARALLEL SAMPLES "
-               "[AT...]\n";
+               "[AT...] | warm SEEDS METHOD...\n";
   return 2;
 } catch (const std::exception& error) {
   std::cerr << "berth-search-bench: " << error.what() << "\n";

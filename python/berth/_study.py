@@ -95,7 +95,7 @@ class Study(Run):
     a list of them; `direction`: "max" or "min", or one for each goal. `search`: as in a file; None: auto,
     or every point where all are choices; without samples it goes on for as long as somebody asks.
     `parallel`: how many trials may be out at once; None: however many are asked for. `warm_start`: another
-    run to learn from, or several. `lease`: seconds after which the trial of a process that has gone silent comes
+    run, or several, whose best points are tried first. `lease`: seconds after which the trial of a process that has gone silent comes
     back. `more`: further keys of an experiment's file, such as constraints, early_stop, retries and timeout.
     """
 

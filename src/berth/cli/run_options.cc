@@ -180,10 +180,7 @@ void RunOptions::add_to(Options& options) {
              "of a flow: a run for each row of this table (.csv, .tsv), whose columns are "
              "parameters; the exit code is 1 if any failed")
       .named("TABLE");
-  options
-      .list("--warm-start", warm_start,
-            "let the search learn from the trials of this earlier run, too; of several, each on a "
-            "scale of its own")
+  options.list("--warm-start", warm_start, "measure three good trials of this earlier run first")
       .one_at_a_time()
       .named("RUN");
   options

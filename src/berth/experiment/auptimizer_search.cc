@@ -91,6 +91,7 @@ Status read_budget(const Field& root, std::string_view proposer, Program& progra
   } else {
     BERTH_ASSIGN(budget.min, number_or(root, "min_budget", 0.01));
     BERTH_ASSIGN(budget.max, number_or(root, "max_budget", 1));
+    budget.whole_groups = true;  // as HpBandSter, which runs these brackets there
     BERTH_ASSIGN(brackets, integer_or(root, "n_iterations", 4, 1));
   }
   if (!(budget.min > 0) || !std::isfinite(budget.max) || budget.max < budget.min)

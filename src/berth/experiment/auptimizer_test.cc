@@ -159,11 +159,16 @@ TEST(Auptimizer, BudgetsAndBrackets) {
   const auto least = read_experiment(document(R"("proposer": "bohb")"));
   ASSERT_TRUE(least) << least.error().message;
   EXPECT_EQ(levels(*least->program.search.budget).size(), 5U) << "1/81, 1/27, 1/9, 1/3, 1";
-  EXPECT_EQ(least->program.search.samples, 81 + 34 + 15 + 8) << "four brackets";
+  EXPECT_EQ(least->program.search.samples, 81 + 27 + 9 + 6) << "four brackets";
   const auto fifths = read_experiment(
       document(R"("proposer": "bohb", "n_iterations": 50, "min_budget": 1, "max_budget": 5)"));
   EXPECT_NEAR(levels(*fifths->program.search.budget)[0], 5.0 / 3, 1e-12);
   EXPECT_EQ(fifths->program.search.samples, 25 * (3 + 2));
+  const auto ninths = read_experiment(
+      document(R"("proposer": "bohb", "n_iterations": 3, "min_budget": 1, "max_budget": 9)"));
+  EXPECT_EQ(ninths->program.search.samples, 9 + 3 + 3);
+  const auto back = from_json_text(to_json_text(ninths->program));
+  EXPECT_TRUE(back->search.budget->whole_groups) << "a resume has the same brackets";
   const auto skips = read_experiment(
       document(R"("proposer": "hyperband", "max_iter": 81, "skip_last": 1, "engine": "random")"));
   EXPECT_EQ(skips->program.search.budget->max, 27);

@@ -41,16 +41,6 @@ bool fits(const std::vector<Parameter>& params, const Values& values) {
   return known == values.size();
 }
 
-bool can_warm_start(const Program& program, const Values& values, const Numbers& metrics) {
-  if (scores_of(program, metrics).empty()) return false;
-  Values point = values;
-  if (const auto& budget = program.search.budget) {
-    if (!level_of(*budget, values)) return false;
-    std::erase_if(point, [&](const auto& each) { return each.first == budget->parameter; });
-  }
-  return fits(program.params, point);
-}
-
 Result<Answer> read_answer(const Program& program, std::string_view line) {
   BERTH_ASSIGN(const Field root, Field::parse(line, "the proposer's answer"));
   if (const auto params = root.find("params")) {

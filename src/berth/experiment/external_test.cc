@@ -62,18 +62,5 @@ TEST(External, ValuesBetweenTheStepsAreRefused) {
             "the proposer's answer: n: '5' lies between the values of 0..9 in steps of 3, int");
 }
 
-TEST(External, OnlyWhatItCouldHaveProposedItselfIsBegunWith) {
-  const Numbers scored{{"loss", 1}};
-  EXPECT_TRUE(can_warm_start(program(), {{"net", "flat"}, {"lr", "0.5"}}, scored));
-  EXPECT_FALSE(can_warm_start(program(), {{"net", "flat"}, {"lr", "0.5"}}, {}));
-  EXPECT_FALSE(can_warm_start(program(), {{"net", "flat"}, {"lr", "3"}}, scored));
-  Program halving = program();
-  halving.search.budget = Budget{"epochs", 1, 9, 3};
-  Values point{{"net", "flat"}, {"lr", "0.5"}, {"epochs", "3"}};
-  EXPECT_TRUE(can_warm_start(halving, point, scored));
-  point.back().second = "4";
-  EXPECT_FALSE(can_warm_start(halving, point, scored)) << "none of its levels";
-}
-
 }  // namespace
 }  // namespace berth::experiment

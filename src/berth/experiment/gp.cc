@@ -302,17 +302,20 @@ class Climb {
     for (Index i = 0; i < rows.rows(); ++i)
       ranked.emplace_back(-worths[i], static_cast<std::size_t>(i));
     std::ranges::sort(ranked);
-    Values chosen;
+    std::optional<Parts> chosen, again;
     double most = -HUGE_VAL;
     for (int i = 0; i < kClimbers; ++i) {
       const Parts& start = starts[ranked[static_cast<std::size_t>(i)].second];
       const auto [parts, reached] = climb(start);
-      const double value = reached - (tried_.contains(parts) ? 1e9 : 0);
-      if (value <= most && !chosen.empty()) continue;
-      most = value;
-      chosen = values_at(parts);
+      if (!again) again = parts;
+      if (tried_.contains(parts) || (chosen && reached <= most)) continue;
+      most = reached;
+      chosen = parts;
     }
-    return chosen;
+    // All climbs may end at points that were tried, in a discrete space.
+    for (const auto& [worth, i] : ranked)
+      if (!chosen && !tried_.contains(starts[i])) chosen = starts[i];
+    return values_at(chosen ? *chosen : *again);
   }
 
  private:

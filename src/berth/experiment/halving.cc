@@ -6,6 +6,7 @@
 
 #include "berth/base/units.h"
 #include "berth/experiment/space.h"
+#include "berth/experiment/untried.h"
 
 namespace berth::experiment {
 namespace {
@@ -16,14 +17,15 @@ constexpr std::size_t kEnough = 10;  // trials of a level, for a model to tell g
 constexpr std::int64_t kByChance = 3;
 constexpr double kFailed = -HUGE_VAL;
 
-/// How many trials of a round begin at each level: what all of a bracket spend together is about
-/// the same.
+/// The number of trials of a round that begin at each level. All brackets spend about the same.
 std::vector<std::int64_t> bracket_sizes(const Budget& budget) {
   const auto count = static_cast<double>(levels(budget).size());
   std::vector<std::int64_t> sizes;
-  for (double rungs = count; rungs >= 1; --rungs)
-    sizes.push_back(std::llround(
-        std::ceil(count / rungs * std::pow(static_cast<double>(budget.reduction), rungs - 1))));
+  for (double rungs = count; rungs >= 1; --rungs) {
+    const double group = std::pow(static_cast<double>(budget.reduction), rungs - 1);
+    sizes.push_back(std::llround(budget.whole_groups ? std::floor(count / rungs) * group
+                                                     : std::ceil(count / rungs * group)));
+  }
   return sizes;
 }
 
@@ -77,7 +79,10 @@ std::int64_t hyperband_samples(const Budget& budget, std::int64_t brackets) {
 }
 
 Halving::Halving(const Program& program)
-    : program_(program), levels_(levels(*program.search.budget)), samples_(program.search.samples) {
+    : program_(program),
+      levels_(levels(*program.search.budget)),
+      samples_(program.search.samples),
+      discrete_(has_end(program)) {
   const bool hyperband = program.search.method == Search::Method::hyperband;
   const auto sizes =
       hyperband ? bracket_sizes(*program.search.budget) : std::vector<std::int64_t>{1};
@@ -97,16 +102,15 @@ void Halving::tell(const TrialReport& report) {
   const Budget& budget = *program_.search.budget;
   const auto found = level_of(budget, report.trial.params);
   const auto number = parse_integer(report.trial.label.substr(0, report.trial.label.find('@')));
-  const bool earlier = report.number <= 0;
-  if (!found || (!number && !earlier)) return;  // none of ours
+  if (!found || !number) return;  // not a trial of this search
   const std::size_t level = *found;
   Values params = report.trial.params;
   std::erase_if(params, [&](const auto& value) { return value.first == budget.parameter; });
   TrialReport point = report;
-  if (!earlier) point.number = *number;
+  point.number = *number;
   point.trial.params = params;
   models_[level].tell(point);
-  if (earlier) return;
+  if (discrete_) points_.insert(parts_of(program_.params, params));
   trials_[*number] = std::move(params);
 
   auto& rungs = rungs_[bracket(*number)];
@@ -150,11 +154,19 @@ Proposal Halving::proposal(std::int64_t trial, const Values& params, std::size_t
 }
 
 /// As the model of the highest level that tells enough would have it, or by chance.
-Values Halving::fresh(std::int64_t trial) const {
+Values Halving::drawn(std::int64_t trial) const {
   if (program_.search.model && trial % kByChance != 0)
     for (std::size_t level = models_.size(); level-- > 0;)
       if (models_[level].known() >= kEnough) return models_[level].propose(trial);
   return quasi_random(program_.params, trial, program_.search.seed);
+}
+
+/// A new point. In a discrete space points repeat only when none is left.
+Values Halving::fresh(std::int64_t trial) const {
+  Values point = drawn(trial);
+  if (!discrete_) return point;
+  auto untried = nearest_untried(program_.params, point, points_);
+  return untried ? std::move(*untried) : point;
 }
 
 std::optional<Proposal> Halving::ask() const {

@@ -43,12 +43,15 @@ class Halving final : public Proposer {
   std::size_t bracket(std::int64_t trial) const;
   std::optional<std::int64_t> promotable(const Rung& rung) const;
   Proposal proposal(std::int64_t trial, const Values& params, std::size_t level) const;
+  Values drawn(std::int64_t trial) const;
   Values fresh(std::int64_t trial) const;
 
   const Program program_;
   const std::vector<double> levels_;
-  std::vector<std::size_t> brackets_;      // the level at which each trial of a round begins
-  std::int64_t samples_ = 0;               // the number of trials
+  std::vector<std::size_t> brackets_;  // the level at which each trial of a round begins
+  std::int64_t samples_ = 0;           // the number of trials
+  const bool discrete_;
+  std::set<Parts> points_;                 // of all trials, in a discrete space
   std::map<std::int64_t, Values> trials_;  // without their budget
   std::vector<std::vector<Rung>> rungs_;  // by the level at which the bracket begins, then by level
   std::vector<Model> models_;             // by level

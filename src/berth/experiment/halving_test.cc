@@ -109,6 +109,23 @@ TEST(Halving, TheLevelsEndWithTheWholeBudget) {
   EXPECT_EQ(hyperband_samples({"b", 1, 81, 3}, 11), 2 * 143 + 81);
 }
 
+/// The number of trials, of all budgets, in so many brackets as HpBandSter makes them.
+std::size_t jobs(double max, std::int64_t reduction, std::int64_t brackets) {
+  Program of = program(Search::Method::hyperband, 0, true);
+  of.search.budget = Budget{"epochs", 1, max, reduction};
+  of.search.budget->whole_groups = true;
+  of.search.samples = hyperband_samples(*of.search.budget, brackets);
+  return simulate(of, 1, 1).told.size();
+}
+
+TEST(Halving, WholeGroupsMakeAsManyTrialsAsHpBandSter) {
+  EXPECT_EQ(jobs(9, 3, 3), 9U + 3 + 1 + 3 + 1 + 3);
+  EXPECT_EQ(jobs(9, 3, 4), 20U + 13) << "the first bracket again";
+  EXPECT_EQ(jobs(27, 3, 4), 27U + 9 + 3 + 1 + 9 + 3 + 1 + 6 + 2 + 4);
+  EXPECT_EQ(jobs(8, 2, 4), 8U + 4 + 2 + 1 + 4 + 2 + 1 + 4 + 2 + 4);
+  EXPECT_EQ(jobs(1, 3, 2), 2U);
+}
+
 TEST(Halving, OneOfThreeGoesOnAndOneAtLeastToTheEnd) {
   for (const std::int64_t samples : {1, 2, 4, 27, 81, 100}) {
     const auto outcome = simulate(program(Search::Method::halving, samples), 1, 1);

@@ -59,7 +59,7 @@ Population::Population(const Program& program)
 void Population::tell(const TrialReport& report) {
   const Budget& budget = *program_.search.budget;
   const auto member = member_of(budget, report.trial.label);
-  if (!member || report.number <= 0) return;  // none of ours
+  if (!member) return;  // none of ours
   Standing standing{.params = report.trial.params,
                     .over = report.state != TrialReport::State::open,
                     .score = report.scores.empty() ? kFailedScore : report.scores.front()};

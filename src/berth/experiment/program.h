@@ -63,6 +63,8 @@ struct Budget {
   std::int64_t reduction = 3;  // one of this many goes on, with this many times the budget
   bool whole = true;           // between whole amounts there are only whole ones (epochs)
   double every = 0;            // of pbt: the levels are its multiples, and max; 0: see reduction
+  bool whole_groups = false;   // hyperband: each bracket has a multiple of reduction^rungs trials,
+                              // as in HpBandSter
 };
 
 struct Search {
@@ -151,11 +153,11 @@ struct EarlyStop {
   std::int64_t steps = 0;     // curve: the length of a trial; 0: that of the longest so far
 };
 
-/// A trial of another run with which the search begins (warm start).
+/// A trial of an earlier run (warm start).
 struct EarlierTrial {
   Values params;
   Numbers metrics;
-  std::string run{};  // trials of one run share the scale of their scores
+  std::string run{};
 };
 
 struct Program {
@@ -232,10 +234,6 @@ bool has_budget(Search::Method method);
 /// How many tasks a run with such a search comes to, about: what is promoted depends on how the
 /// trials end. 0: all of them are known beforehand.
 std::int64_t expected_tasks(const Program& program);
-
-/// Whether the search can learn from a trial of another run: its values lie within the search space
-/// (and its budget is one of this search), and all goals have a score.
-bool can_warm_start(const Program& program, const Values& values, const Numbers& metrics);
 
 /// The number of trials that propose() gives. Errors: invalid for a grid over a range without
 /// points, more than kMostTrials, or more than kMostValues.

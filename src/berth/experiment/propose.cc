@@ -82,20 +82,6 @@ Values sobol_point(const Program& program, std::int64_t trial) {
 
 }  // namespace
 
-std::vector<Values> all_points(std::vector<Parameter> params, std::size_t most) {
-  std::vector<Values> points;
-  for (auto& parameter : params) {
-    parameter.points = 0;
-    if (grid_size(parameter) == 0) return {};
-  }
-  Grid grid(params);
-  do {
-    if (points.size() == most) return {};
-    points.push_back(grid.point());
-  } while (grid.turn());
-  return points;
-}
-
 Result<std::int64_t> count_trials(const Program& program) {
   const bool grid = program.search.method == Search::Method::grid;
   std::int64_t total = program.search.samples;

@@ -8,70 +8,43 @@
 #include "berth/experiment/constraint.h"
 #include "berth/experiment/halving.h"
 #include "berth/experiment/population.h"
-#include "berth/experiment/space.h"
 #include "berth/experiment/transfer.h"
+#include "berth/experiment/untried.h"
 
 namespace berth::experiment {
 namespace {
 
-constexpr std::size_t kMostListed = 10'000;  // points of a space that is known to have an end
-
-/// A space that becomes known as trials run may have more points than are known.
-bool has_end(const Program& program) {
-  return !program.params.empty() && program.optional.empty();
-}
-
-/// So many points of a sampler. Of a space with an end each is tried once, and then it is over.
+/// The points of a sampler, up to the number of samples. Each point of a discrete space is tried
+/// once, and then the search is over.
 class Drawn final : public Proposer {
  public:
   Drawn(std::unique_ptr<Sampler> sampler, const Program& program)
       : sampler_(std::move(sampler)),
         params_(program.params),
         samples_(program.search.samples),
-        all_(has_end(program) ? all_points(program.params, kMostListed) : std::vector<Values>()) {}
+        discrete_(has_end(program)) {}
 
   void tell(const TrialReport& trial) override {
     sampler_->tell(trial);
     last_ = std::max(last_, trial.number);
-    // What an earlier run tried may come to something else here.
-    if (!all_.empty() && trial.number > 0) tried_.insert(parts_of(params_, trial.trial.params));
+    if (discrete_) tried_.insert(parts_of(params_, trial.trial.params));
   }
 
   std::optional<Proposal> ask() const override {
-    if (last_ >= samples_ || (!all_.empty() && tried_.size() >= all_.size())) return std::nullopt;
-    Values point = sampler_->propose(last_ + 1);
-    if (!all_.empty()) point = untried(std::move(point));
-    return Proposal{fmt::format("{}", last_ + 1), std::move(point)};
+    if (last_ >= samples_) return std::nullopt;
+    std::optional<Values> point = sampler_->propose(last_ + 1);
+    if (discrete_) point = nearest_untried(params_, std::move(*point), tried_);
+    if (!point) return std::nullopt;
+    return Proposal{fmt::format("{}", last_ + 1), std::move(*point)};
   }
 
  private:
-  /// The point, or the nearest one that was not tried.
-  Values untried(Values point) const {
-    const Parts parts = parts_of(params_, point);
-    if (!tried_.contains(parts)) return point;
-    double least = HUGE_VAL;
-    for (const auto& each : all_) {
-      const Parts other = parts_of(params_, each);
-      if (tried_.contains(other)) continue;
-      double distance = 0;
-      for (std::size_t at = 0; at < parts.size(); ++at)
-        if (parts[at] != other[at])
-          distance += params_[at].choices.empty() && parts[at] && other[at]
-                          ? std::abs(*parts[at] - *other[at])
-                          : 1;
-      if (distance >= least) continue;
-      least = distance;
-      point = each;
-    }
-    return point;
-  }
-
   const std::unique_ptr<Sampler> sampler_;
   const std::vector<Parameter> params_;
   const std::int64_t samples_;
-  const std::vector<Values> all_;  // empty: too many, or without end
-  std::set<Parts> tried_;          // of these
-  std::int64_t last_ = 0;          // number
+  const bool discrete_;
+  std::set<Parts> tried_;  // of a discrete space
+  std::int64_t last_ = 0;  // number
 };
 
 /// Halving and pbt compare scores: that of an infeasible trial is below all others, by what it

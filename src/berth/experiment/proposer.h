@@ -24,8 +24,7 @@ struct TrialReport {
   enum class State : std::uint8_t { open, done, failed };
   static constexpr auto kStateNames =
       names<State>({{State::open, "open"}, {State::done, "done"}, {State::failed, "failed"}});
-  std::int64_t number =
-      0;  // 1, 2, … in the order of proposals; 0 and below: trials of earlier runs
+  std::int64_t number = 0;  // 1, 2, … in the order of proposals
   Proposal trial;
   State state = State::open;
   std::vector<double> scores{};    // one for each goal, greater is better; empty unless done
@@ -44,6 +43,8 @@ class Proposer {
   /// The next trial, which the caller then tells as open; nullopt: none until an open trial has
   /// ended, or none ever.
   virtual std::optional<Proposal> ask() const = 0;
+  /// Returns what users should know of the search since the last call.
+  virtual std::vector<std::string> take_notes() { return {}; }
 };
 
 /// Makes the proposer of a program whose search is adaptive(). It knows the program's earlier

@@ -37,7 +37,5 @@ std::string draw(const Parameter& parameter, Rng& rng);
 /// The number of the parameter's values in a grid; 0: a range without a number of points.
 std::int64_t grid_size(const Parameter& parameter);
 std::string grid_value(const Parameter& parameter, std::int64_t index);
-/// All points of a space that has at most so many; none where it has more, or a range of floats.
-std::vector<Values> all_points(std::vector<Parameter> params, std::size_t most);
 
 }  // namespace berth::experiment

@@ -89,6 +89,7 @@ Json search_json(const Search& search) {
                           {"reduction", budget->reduction},
                           {"whole", budget->whole}};
   if (search.budget && search.budget->every > 0) json["budget"]["every"] = search.budget->every;
+  if (search.budget && search.budget->whole_groups) json["budget"]["whole_groups"] = true;
   if (!search.explore.empty()) json["explore"] = texts_json(search.explore);
   return json;
 }
@@ -128,7 +129,8 @@ Search search_of(const Json& json) {
                            budget->at("max"),
                            budget->at("reduction"),
                            budget->value("whole", true),
-                           budget->value("every", 0.0)};
+                           budget->value("every", 0.0),
+                           budget->value("whole_groups", false)};
   search.explore = json.value("explore", std::vector<std::string>());
   if (search.method == Search::Method::external) {
     search.proposer.text = json.at("run");

@@ -1,158 +1,238 @@
 #include "berth/experiment/transfer.h"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
+#include <set>
+#include <utility>
 
+#include "berth/base/units.h"
+#include "berth/experiment/halving.h"
+#include "berth/experiment/sampler.h"
 #include "berth/experiment/space.h"
+#include "berth/experiment/untried.h"
 
 namespace berth::experiment {
 namespace {
 
-std::string budget_of(const Program& program, const Values& params) {
-  const auto& budget = program.search.budget;
-  const auto* amount = budget ? find_value(params, budget->parameter) : nullptr;
-  return amount ? *amount : "";
+constexpr double kFar = 0.05;  // the distance of two good points, as a part of a range
+
+bool far(const std::vector<Parameter>& params, const Parts& one, const Parts& other) {
+  for (std::size_t at = 0; at < params.size(); ++at) {
+    if (one[at] == other[at]) continue;
+    if (!params[at].choices.empty() || !one[at] || !other[at]) return true;
+    if (std::abs(*one[at] - *other[at]) >= kFar) return true;
+  }
+  return false;
 }
 
-/// From this many trials of the present run on they tell whether another one misleads; more than
-/// the most tell nothing more.
-constexpr std::size_t kTelling = 8, kMostTelling = 256;
+struct Candidate {
+  const EarlierTrial* trial;
+  Parts parts;
+  std::size_t level;  // of its budget
+};
 
-/// The square of the distance of two points, whose coordinates are 0 to 1 each.
-double distance(const std::vector<Parameter>& params, const Parts& one, const Parts& other) {
-  double sum = 0;
-  for (std::size_t at = 0; at < params.size(); ++at)
-    if (one[at] != other[at])
-      sum += params[at].choices.empty() && one[at] && other[at]
-                 ? (*one[at] - *other[at]) * (*one[at] - *other[at])
-                 : 1;
-  return sum;
+/// The different points of each run, the best first.
+std::map<std::string, std::vector<Candidate>> ranked(const Program& program) {
+  struct Scored {
+    Candidate candidate;
+    Merit merit;
+  };
+  std::map<std::string, std::vector<Scored>> runs;
+  for (const auto& trial : program.earlier) {
+    const auto report =
+        report_of(program, 0, {"", trial.params}, TrialReport::State::done, trial.metrics);
+    if (report.scores.empty()) continue;
+    const auto& budget = program.search.budget;
+    const auto level = budget ? level_of(*budget, trial.params) : 0;
+    if (level)
+      runs[trial.run].push_back(
+          {{&trial, parts_of(program.params, trial.params), *level}, merit_of(report)});
+  }
+  std::map<std::string, std::vector<Candidate>> good;
+  for (const auto& [run, scored] : runs) {
+    std::vector<const Merit*> merits;
+    for (const auto& each : scored) merits.push_back(&each.merit);
+    auto& points = good[run];
+    for (const auto& front : fronts(merits, merits.size()))
+      for (const auto at : front) points.push_back(scored[at].candidate);
+    std::ranges::stable_sort(points, std::greater(), &Candidate::level);
+  }
+  return good;
+}
+
+/// Returns true if the values include all of the others. A growing space adds some.
+bool has_values(const Values& values, const Values& others) {
+  return std::ranges::all_of(others, [&](const auto& other) {
+    const auto* value = find_value(values, other.first);
+    return value != nullptr && *value == other.second;
+  });
+}
+
+/// The label with another trial number: "4@9" for "1@9" and 3 more.
+std::string relabelled(const std::string& label, std::int64_t more) {
+  const auto end = std::min(label.find('@'), label.size());
+  const auto number = parse_integer(label.substr(0, end));
+  return number ? fmt::format("{}{}", *number + more, label.substr(end)) : label;
 }
 
 }  // namespace
 
-// Each run is standardised by itself (Yogatama and Mann, 2014, "Efficient transfer learning method
-// for automatic hyperparameter tuning"), but from its best score, not from its mean: a run that
-// learns from others tries little but good points, and its mean is that of no sample of the space.
-// So the best of every run is worth the same, and none hides what is found now.
-Transfer::Scale Transfer::scale_of(const std::vector<Scores>& scores) {
-  const std::size_t goals = scores.empty() ? 0 : scores.front().size();
-  Scale scale{Scores(goals, 0), Scores(goals, 1)};
-  for (std::size_t goal = 0; goal < goals; ++goal) {
-    double best = -HUGE_VAL, mean = 0, square = 0;
-    const auto count = static_cast<double>(scores.size());
-    for (const auto& each : scores) {
-      best = std::max(best, each[goal]);
-      mean += each[goal] / count;
+std::optional<Values> adapted(const Program& program, const Values& values,
+                              const Numbers& metrics) {
+  if (scores_of(program, metrics).empty()) return std::nullopt;
+  Values point;
+  bool common = false;
+  for (const auto& parameter : program.params) {
+    if (!present(parameter, point)) continue;
+    const auto* value = find_value(values, parameter.name);
+    const bool fixed = parameter.choices.size() == 1;
+    if (value == nullptr || fixed) {
+      point.emplace_back(parameter.name, value_at(parameter, parameter.choices.empty() ? 0.5 : 0));
+      continue;
     }
-    for (const auto& each : scores) square += (each[goal] - mean) * (each[goal] - mean) / count;
-    scale.best[goal] = best;
-    if (square > 0) scale.deviation[goal] = std::sqrt(square);
+    auto own = value_of(parameter, *value, program.types);
+    if (!own) return std::nullopt;
+    point.emplace_back(parameter.name, *std::move(own));
+    common = true;
   }
-  return scale;
+  if (!common) return std::nullopt;
+  if (const auto& budget = program.search.budget) {
+    // A run without a budget trained each trial to its end.
+    const auto* amount = find_value(values, budget->parameter);
+    if (amount != nullptr && !level_of(*budget, values)) return std::nullopt;
+    point.emplace_back(budget->parameter, amount ? *amount : budget_text(*budget, budget->max));
+  }
+  return point;
 }
 
-Transfer::Transfer(const Program& program, Make make) : program_(program), make_(make) {
-  for (const auto& [params, metrics, run] : program_.earlier) {
-    auto report = report_of(program_, 0, {"", params}, TrialReport::State::done, metrics);
-    if (!report.scores.empty())
-      earlier_[{run, budget_of(program_, params)}].push_back(
-          {params, parts_of(program_.params, params), std::move(report.scores),
-           std::move(report.excesses)});
-  }
-  for (auto& [group, trials] : earlier_) {
-    std::vector<Scores> scores;
-    for (const auto& trial : trials) scores.push_back(trial.measured);
-    const Scale scale = scale_of(scores);
-    for (auto& trial : trials)
-      for (std::size_t goal = 0; goal < trial.measured.size(); ++goal)
-        trial.measured[goal] = (trial.measured[goal] - scale.best[goal]) / scale.deviation[goal];
-  }
+std::vector<EarlierTrial> good_trials(const Program& program) {
+  const auto runs = ranked(program);
+  std::vector<Candidate> chosen;
+  const auto choose = [&](const std::vector<Candidate>& run, bool only_far) {
+    for (const auto& candidate : run) {
+      const bool is_new = std::ranges::all_of(chosen, [&](const Candidate& other) {
+        return only_far ? far(program.params, candidate.parts, other.parts)
+                        : candidate.parts != other.parts;
+      });
+      if (!is_new) continue;
+      chosen.push_back(candidate);
+      return true;
+    }
+    return false;
+  };
+  for (const bool only_far : {true, false})
+    for (bool more = true; more;) {
+      more = false;
+      for (const auto& [name, run] : runs)
+        if (chosen.size() < kRemeasured) more = choose(run, only_far) || more;
+    }
+  std::vector<EarlierTrial> trials;
+  for (const auto& candidate : chosen) trials.push_back(*candidate.trial);
+  return trials;
+}
+
+Transfer::Transfer(const Program& program, Make make)
+    : program_([&] {
+        Program with = program;
+        with.earlier = good_trials(program);
+        const auto samples = program.search.samples;
+        if (samples > 0 && std::ssize(with.earlier) > samples)
+          with.earlier.resize(static_cast<std::size_t>(samples));
+        if (const auto& budget = program.search.budget)
+          for (auto& trial : with.earlier)
+            trial.params.back().second = budget_text(*budget, budget->max);
+        return with;
+      }()),
+      make_(make),
+      measured_(program_.earlier.size()) {
   begin();
 }
 
-/// The first 1, 2, 4, 8, … trials that have a score: by every one more the proposer would have to
-/// begin anew.
-std::vector<std::int64_t> Transfer::first_told(const std::string& budget) const {
-  std::vector<std::int64_t> numbers;
-  const auto found = present_.find(budget);
-  if (found == present_.end()) return numbers;
-  const auto first = std::bit_floor(found->second.size());
-  for (const auto& [number, scores] : found->second)
-    if (numbers.size() < first) numbers.push_back(number);
-  return numbers;
-}
-
-Transfer::Scale Transfer::present_scale(const std::string& budget) const {
-  std::vector<Scores> scores;
-  for (const auto number : first_told(budget)) scores.push_back(told_.at(number).scores);
-  return scale_of(scores);
-}
-
-/// Whether what the present run finds contradicts it: of two points of the present run, the one
-/// beside a better point of the earlier run is more often the worse one. Ranks tell what of another
-/// run can be believed (Feurer et al., 2018, "Scalable meta-learning for Bayesian optimization").
-bool Transfer::misleads(const Group& group) const {
-  auto first = first_told(group.second);
-  if (first.size() < kTelling) return false;
-  first.resize(std::min(first.size(), kMostTelling));
-  const auto& trials = earlier_.at(group);
-  std::vector<std::pair<double, double>> pairs;  // of the nearest earlier point, and of the point
-  for (const auto number : first) {
-    const Parts point = parts_of(program_.params, told_.at(number).trial.params);
-    const auto nearest = std::ranges::min_element(trials, {}, [&](const Earlier& trial) {
-      return distance(program_.params, point, trial.parts);
-    });
-    pairs.emplace_back(nearest->measured.front(), told_.at(number).scores.front());
-  }
-  std::int64_t agree = 0;
-  for (const auto& [there, here] : pairs)
-    for (const auto& [other_there, other_here] : pairs)
-      if (there > other_there) agree += (here > other_here) - (here < other_here);
-  return agree < 0;
-}
-
-/// Tells a new proposer everything, on the scales of now.
 void Transfer::begin() {
-  Program alone = program_;
-  alone.earlier.clear();
-  proposer_ = make_(alone);
-  std::int64_t number = 0;
-  for (const auto& [group, trials] : earlier_) {
-    if (misleads(group)) continue;
-    const Scale scale = present_scale(group.second);
-    for (const auto& trial : trials) {
-      Scores scores = trial.measured;
-      for (std::size_t goal = 0; goal < scale.best.size(); ++goal)
-        scores[goal] = scale.best[goal] + scores[goal] * scale.deviation[goal];
-      proposer_->tell({.number = number--,
-                       .trial = {"", trial.params},
-                       .state = TrialReport::State::done,
-                       .scores = std::move(scores),
-                       .excesses = trial.excesses});
-    }
-  }
-  for (const auto& [each, report] : told_) proposer_->tell(report);
+  Program cold = program_;
+  cold.earlier.clear();
+  // Without a number of samples there is one whole round.
+  if (cold.search.budget && cold.search.samples > std::ssize(measured_))
+    cold.search.samples -= std::ssize(measured_);
+  search_ = make_(cold);
+  for (const auto& [number, report] : reports_)
+    if (std::ranges::find(measured_, number) == measured_.end()) tell_search(report);
+}
+
+/// The number of trials before this one that measured an earlier point.
+std::int64_t Transfer::measured_before(std::int64_t number) const {
+  return std::ranges::count_if(
+      measured_, [&](std::int64_t measured) { return measured > 0 && measured < number; });
+}
+
+/// Reports a trial with the number that it has without the points of earlier runs.
+void Transfer::tell_search(const TrialReport& trial) {
+  TrialReport report = trial;
+  report.number -= measured_before(trial.number);
+  report.trial.label = relabelled(trial.trial.label, report.number - trial.number);
+  search_->tell(report);
 }
 
 void Transfer::tell(const TrialReport& trial) {
-  auto& told = told_[trial.number];
-  if (told.number != 0 && told.state != TrialReport::State::open) return;
-  told = trial;
-  if (!trial.scores.empty()) {
-    const std::string budget = budget_of(program_, trial.trial.params);
-    present_[budget].emplace(trial.number, trial.scores);
-    if (auto first = first_told(budget); first_[budget] != first) {
-      first_[budget] = std::move(first);
-      return begin();
+  const auto [at, is_new] = reports_.try_emplace(trial.number, trial);
+  if (!is_new && at->second.state != TrialReport::State::open) return;
+  at->second = trial;
+  for (std::size_t i = 0; i < measured_.size(); ++i) {
+    if (!has_values(trial.trial.params, program_.earlier[i].params)) continue;
+    if (measured_[i] == 0 || trial.number < measured_[i]) {
+      measured_[i] = trial.number;
+      begin();
     }
+    if (measured_[i] != trial.number) break;  // the search itself came to this point
+    if (i == 0) compare(trial);
+    return;
   }
-  proposer_->tell(trial);
+  tell_search(trial);
+}
+
+/// Notes that the best earlier point has the same score here.
+void Transfer::compare(const TrialReport& trial) {
+  const auto& earlier = program_.earlier.front();
+  if (trial.scores.empty() || trial.scores != scores_of(program_, earlier.metrics)) return;
+  notes_.push_back(fmt::format("warm start: the best trial of {} has the same {} here", earlier.run,
+                               program_.goal->metric));
+}
+
+std::vector<std::string> Transfer::take_notes() {
+  return std::exchange(notes_, {});
+}
+
+/// Returns true if the search comes to an earlier point because no other point is left.
+bool Transfer::exhausted(const Values& proposed) const {
+  if (program_.search.budget || !has_end(program_)) return false;
+  const Parts parts = parts_of(program_.params, proposed);
+  if (std::ranges::none_of(program_.earlier, [&](const EarlierTrial& trial) {
+        return parts_of(program_.params, trial.params) == parts;
+      }))
+    return false;
+  std::set<Parts> tried;
+  for (const auto& [number, report] : reports_)
+    tried.insert(parts_of(program_.params, report.trial.params));
+  return !nearest_untried(program_.params, proposed, tried);
 }
 
 std::optional<Proposal> Transfer::ask() const {
-  return proposer_->ask();
+  const std::int64_t last = reports_.empty() ? 0 : reports_.rbegin()->first;
+  const std::int64_t samples = program_.search.samples;
+  const auto& budget = program_.search.budget;
+  if (!budget && last >= samples) return std::nullopt;
+  for (std::size_t i = 0; i < measured_.size(); ++i)
+    if (measured_[i] == 0) {
+      std::string label = fmt::format("{}", last + 1);
+      if (budget) label += "@" + number_text(budget->max, budget->min, budget->max);
+      return Proposal{std::move(label), program_.earlier[i].params};
+    }
+  if (samples > 0 && samples == std::ssize(measured_)) return std::nullopt;
+  auto next = search_->ask();
+  if (!next) return std::nullopt;
+  if (exhausted(next->params)) return std::nullopt;
+  next->label = relabelled(next->label, std::ssize(measured_));
+  return next;
 }
 
 }  // namespace berth::experiment

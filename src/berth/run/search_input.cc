@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "berth/experiment/external.h"
+#include "berth/experiment/transfer.h"
 #include "berth/flow/flow.h"
 
 namespace berth::run {
@@ -19,7 +21,7 @@ Status begin_with(Context& context, const std::vector<std::string>& runs,
                   experiment::Program& program) {
   if (!adaptive(program.search))
     return fail(ErrorKind::usage,
-                "--warm-start: this search learns from no trial; methods auto, gp, cma-es, "
+                "--warm-start: this search learns from no trial; methods auto, gp, cma-es, nsga2, "
                 "tpe, halving, hyperband and external do");
   if (program.search.method == experiment::Search::Method::pbt)
     return fail(ErrorKind::usage,
@@ -28,15 +30,18 @@ Status begin_with(Context& context, const std::vector<std::string>& runs,
   if (runs.size() > experiment::kMostEarlier)
     return fail(ErrorKind::usage, "--warm-start: wanted at most {} runs, found {}",
                 experiment::kMostEarlier, runs.size());
+  const bool external = program.search.method == experiment::Search::Method::external;
   for (const auto& name : runs) {
     BERTH_ASSIGN(const auto run, context.store->find_run(name));
     BERTH_ASSIGN(const auto tasks, context.store->tasks(run.id));
     std::vector<experiment::EarlierTrial> latest;
     for (auto task = tasks.rbegin(); task != tasks.rend(); ++task) {
-      if (latest.size() == experiment::kMostEarlier / runs.size()) break;
+      if (external && latest.size() == experiment::kMostEarlier / runs.size()) break;
       if (task->state != store::TaskState::done) continue;
-      if (experiment::can_warm_start(program, task->params, task->metrics))
-        latest.push_back({task->params, task->metrics, run.name});
+      // A program that proposes gets only trials that were run as they are.
+      if (external && !experiment::fits(program.params, task->params)) continue;
+      if (auto point = experiment::adapted(program, task->params, task->metrics))
+        latest.push_back({*std::move(point), task->metrics, run.name});
     }
     if (latest.empty())
       return fail(ErrorKind::invalid,
@@ -45,6 +50,7 @@ Status begin_with(Context& context, const std::vector<std::string>& runs,
                   run.name);
     program.earlier.insert(program.earlier.end(), latest.rbegin(), latest.rend());
   }
+  if (!external) program.earlier = experiment::good_trials(program);
   return {};
 }
 

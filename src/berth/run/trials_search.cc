@@ -49,6 +49,7 @@ Status Trials::take_over(std::span<const store::TaskRecord> tasks) {
     consider_best(task);
     if (stopper_) BERTH_TRY(recall_reports(task));
   }
+  if (proposer_) proposer_->take_notes();  // an earlier runner has shown them
   BERTH_TRY(drop_unrecorded(tasks));
   exhausted_ = !adaptive(program_.search);
   complete_ = exhausted_ && !program_.save_best;
@@ -123,6 +124,7 @@ void Trials::add(experiment::Proposal proposal, Next& next) {
 /// One trial ahead of what has found a place, so that each is proposed with all that is known.
 Result<Next> Trials::next() {
   Next next;
+  if (proposer_) next.notes = proposer_->take_notes();
   if (complete_) return next;
   const bool full = program_.parallel > 0 && waiting_ + running_ >= program_.parallel;
   if (waiting_ > 0 || full) return next;
