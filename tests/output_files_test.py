@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 """Outputs of flows are files and folders as cp and mkdir would make them: modes, groups, access lists, links, holes."""
 
+import json
 import os
 import signal
 import stat
@@ -323,6 +324,21 @@ class HandEdits(OutputCase):
         self.assertEqual(self.read("o.txt"), "mine\n")
         self.run_flow("--overwrite")
         self.assertEqual((self.read("o.txt"), self.runs()), ("1\n", 1))
+
+    def refused_by_plan(self, *options):
+        plan = json.loads(self.berth("run", "--plan", "--json", *options, "flow.yaml").out)
+        return plan["steps"][0].get("refused", [])
+
+    def test_a_plan_says_what_would_be_refused(self):
+        self.assertEqual(self.refused_by_plan(), [])
+        self.write("o.txt", "mine\n")
+        why = f"{self.dir}/o.txt: it was edited since Berth wrote it"
+        for text in ("1\n", "2\n"):  # the task is cached, and it would run
+            self.write("i.txt", text)
+            self.assertIn(why, self.refused_by_plan()[0])
+        self.assertEqual(self.refused_by_plan("--overwrite"), [])
+        self.assertIn("a: would be refused: " + why, self.berth("run", "--plan", "flow.yaml").out.decode())
+        self.assertEqual(self.read("o.txt"), "mine\n")
 
     def test_a_task_is_refused_before_it_starts(self):
         self.write("o.txt", "mine\n")

@@ -248,6 +248,9 @@ Result<int> show_flow_plan(run::Context& context, run::FlowProgram program,
         print(fmt::format("\n{}: {}\n  {}\n", task.name, task.command, join(task.because, "\n  ")));
   if (rows > kMostRows) print(fmt::format("\n… {} more: --json\n", rows - kMostRows));
   for (const auto& step : plan)
+    for (const auto& why : step.refused)
+      print(fmt::format("{}: would be refused: {}\n", step.name, why));
+  for (const auto& step : plan)
     for (const auto& [url, size, there] : step.urls)
       print(fmt::format("{}: {}, {}\n", url, size < 0 ? "size not known" : format_bytes(size),
                         there ? "fetched already" : "would be fetched"));

@@ -169,6 +169,7 @@ std::string flow_plan_json(const std::string& name, const std::vector<run::StepP
                         {"side_by_side", side_by_side[i]},
                         {"tasks", tasks}});
     if (!steps[i].asks.empty()) list.back()["asks"] = steps[i].asks;
+    if (!steps[i].refused.empty()) list.back()["refused"] = steps[i].refused;
     for (const auto& [url, size, there] : steps[i].urls)
       list.back()["urls"].push_back(
           Json{{"url", url}, {"size", size < 0 ? Json(nullptr) : Json(size)}, {"fetched", there}});

@@ -24,21 +24,27 @@ constexpr Duration kEndsWithin = std::chrono::seconds(5);
 constexpr Duration kFirstPause = std::chrono::milliseconds(1);
 constexpr Duration kLongestPause = std::chrono::milliseconds(50);
 
-/// The numbers that follow the name in /proc/PID/stat.
+/// What follows the name in /proc/PID/stat.
 struct ProcessStat {
   bool zombie = false;
+  bool has_memory = false;
+  bool has_environment = false;  // or will have: execve() is under way
   pid_t parent = 0, group = 0, session = 0;
   std::int64_t started_at = 0;
 };
 
 std::optional<ProcessStat> read_stat(os::Env& env, pid_t pid) {
-  constexpr std::size_t kParent = 1, kGroup = 2, kSession = 3, kStarted = 19;  // after the name
+  constexpr std::size_t kParent = 1, kGroup = 2, kSession = 3, kStarted = 19, kMemory = 20,
+                        kEnvironment = 47, kEnvironmentEnd = 48;  // after the name
   const auto text = env.read_file(fmt::format("/proc/{}/stat", pid), kMostStat);
   if (!text) return std::nullopt;
   const auto fields = words(std::string_view(*text).substr(text->rfind(')') + 1));
-  if (fields.size() <= kStarted) return std::nullopt;
+  if (fields.size() <= kEnvironmentEnd) return std::nullopt;
   const auto number = [&](std::size_t field) { return parse_integer(fields[field]).value_or(0); };
   return ProcessStat{.zombie = fields[0] == "Z" || fields[0] == "X",
+                     .has_memory = number(kMemory) > 0,
+                     .has_environment = number(kEnvironment) == 0 ||
+                                        number(kEnvironment) < number(kEnvironmentEnd),
                      .parent = static_cast<pid_t>(number(kParent)),
                      .group = static_cast<pid_t>(number(kGroup)),
                      .session = static_cast<pid_t>(number(kSession)),
@@ -53,9 +59,24 @@ struct Marks {
   std::optional<machine::TaskMark> task;
 };
 
+/// The environment of a process. While execve() replaces the program it reads as empty, and for a
+/// moment the process even looks as if it had none.
+Result<std::string> read_environment(os::Env& env, pid_t pid) {
+  constexpr int kLooks = 3;
+  const std::string file = fmt::format("/proc/{}/environ", pid);
+  for (int round = 0, without = 0;; ++round) {
+    auto text = env.read_file(file, kMostEnvironment);
+    if (!text || !text->empty() || round == kRounds) return text;
+    const auto stat = read_stat(env, pid);
+    if (!stat || !stat->has_memory) return text;
+    if (!stat->has_environment && ++without == kLooks) return text;
+    BERTH_TRY(env.wait({}, env.now() + kFirstPause));
+  }
+}
+
 Marks read_marks(os::Env& env, pid_t pid) {
   Marks marks;
-  const auto text = env.read_file(fmt::format("/proc/{}/environ", pid), kMostEnvironment);
+  const auto text = read_environment(env, pid);
   if (!text) return marks;  // it has gone, or belongs to another user
   marks.readable = true;
   for (const auto entry : split(*text, '\0')) {
@@ -91,14 +112,14 @@ bool is_leftover(os::Env& env, pid_t orphan, std::span<const Token> ended,
     return std::ranges::find(running, value, field) != running.end();
   };
   const Marks marks = read_marks(env, orphan);
-  if (marks.shell) return false;
+  const auto stat = read_stat(env, orphan);
+  if (!stat || stat->zombie || marks.shell) return false;
+  if (!stat->has_memory) return true;  // it is ending, and may still have files open
   const bool all = unmarked == Unmarked::ended;
   if (marks.task && marks.task->worker == env.self())
     return all ? !runs(marks.task->token, &RunningTask::token)
                : std::ranges::find(ended, marks.task->token) != ended.end();
   if (!all) return false;
-  const auto stat = read_stat(env, orphan);
-  if (!stat || stat->zombie) return false;
   if (runs(stat->group, &RunningTask::leader) || runs(stat->session, &RunningTask::leader))
     return false;
   return std::ranges::none_of(running, [&](const RunningTask& task) {

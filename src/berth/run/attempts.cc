@@ -372,18 +372,6 @@ void Attempts::end_unstarted() {
   for (auto& ended : std::exchange(unstarted_, {})) end(std::move(ended), true);
 }
 
-bool Attempts::retry_early() {
-  bool progress = false;
-  for (auto& ended : std::exchange(early_, {})) {
-    const bool lives = live_.contains(ended.token.value);
-    if (!lives && !run_.is_current(ended.task, ended.token)) continue;
-    const std::size_t before = early_.size();
-    lives ? end(std::move(ended), true) : end_from_journal(std::move(ended));
-    progress = progress || early_.size() == before;
-  }
-  return progress;
-}
-
 void Attempts::lose(schedule::WorkerId worker, const std::string& because) {
   std::vector<exec::Ended> lost;
   for (const auto& [token, live] : live_)
@@ -397,45 +385,6 @@ void Attempts::lose(schedule::WorkerId worker, const std::string& because) {
 
 void Attempts::cancel_all() {
   for (const auto& [token, live] : live_) workers_.send(live.worker, exec::Cancel{{token}});
-}
-
-std::vector<schedule::Earlier> Attempts::adopt(const WorkerSlot& slot,
-                                               std::span<const schedule::Earlier> attempts) {
-  std::vector<schedule::Earlier> adopted;
-  for (const auto& each : attempts) {
-    if (!run_.is_current(each.task, each.token)) {
-      slot.worker->send(exec::Cancel{each.token});
-      if (!run_.is_open(each.task)) continue;
-      live_.emplace(each.token.value,
-                    Live{.worker = slot.id, .task = each.task, .started = true, .unknown = true});
-      if (!run_.waits(each.task)) continue;
-      adopted.push_back(each);
-      adopted.back().ends = true;
-      continue;
-    }
-    adopted.push_back(each);
-    live_.emplace(each.token.value, Live{.worker = slot.id,
-                                         .task = each.task,
-                                         .devices = run_.task(each.task).devices,
-                                         .started = true});
-  }
-  return adopted;
-}
-
-void Attempts::adopted(std::span<const schedule::Earlier> attempts,
-                       std::span<const schedule::Effect> effects) {
-  for (const auto& each : attempts)
-    if (const auto live = live_.find(each.token.value); live != live_.end())
-      live->second.ahead = run_.scheduler->waits(each.token);
-  for (const auto& effect : effects) {
-    run_.effects.push_back(effect);
-    const auto* cancel = std::get_if<schedule::CancelAttempt>(&effect);
-    const auto dropped = cancel == nullptr ? live_.end() : live_.find(cancel->token.value);
-    if (dropped == live_.end() || dropped->second.unknown) continue;
-    const TaskNumber number = dropped->second.task;
-    live_.erase(dropped);
-    if (run_.options().in_turn) run_.scheduler->proceed(number, run_.effects);
-  }
 }
 
 void Attempts::end_from_journal(exec::Ended ended) {
@@ -476,20 +425,6 @@ std::vector<std::string> Attempts::labels_on(const std::function<bool(const Work
       labels.push_back(run_.name_of(live.task));
   std::ranges::sort(labels);
   return labels;
-}
-
-std::set<schedule::WorkerId> Attempts::unrecorded() const {
-  std::set<schedule::WorkerId> workers;
-  for (const auto& [token, _] : finishing_) workers.insert(live_.at(token).worker);
-  for (const auto& ended : early_)
-    if (const auto live = live_.find(ended.token.value); live != live_.end())
-      workers.insert(live->second.worker);
-  return workers;
-}
-
-bool Attempts::journals_are_needed() const {
-  return std::ranges::any_of(
-      early_, [&](const exec::Ended& ended) { return !live_.contains(ended.token.value); });
 }
 
 }  // namespace berth::run

@@ -39,6 +39,9 @@ class Attempts {
   /// Deals again with the ends of an earlier runner's attempts that came before what they take in
   /// was brought. True: some were dealt with.
   bool retry_early();
+  /// Fails those ends when nothing else runs or can start: what the tasks read will not come in
+  /// this run. True: there were some.
+  bool fail_early();
   /// Forces the end of an attempt from outside its worker. `later`: what follows from it may be
   /// done on another thread.
   void end(exec::Ended ended, bool later);
@@ -115,11 +118,11 @@ class Attempts {
   std::unordered_map<std::int64_t, exec::Ended> finishing_;  // by token: ended well, see finish()
   /// Of tasks that were not taken over yet, or of which a later attempt runs: dealt with again.
   std::vector<exec::Ended> early_;
-  std::vector<exec::Ended> unstarted_;              // attempts that did not come to a process
-  BriefTasks brief_;                                // on workers that queue
-  exec::Unbegun unbegun_;                           // sent ahead, but never launched
-  std::unordered_map<std::int64_t, int> no_space_;  // by task: starts without room for its files
-  std::set<std::string> advice_;                    // notes where limits are advice, and why
+  std::vector<exec::Ended> unstarted_;               // attempts that did not come to a process
+  BriefTasks brief_;                                 // on workers that queue
+  exec::Unbegun unbegun_;                            // sent ahead, but never launched
+  std::unordered_map<std::int64_t, int> no_space_;   // by task: starts without room for its files
+  std::set<std::string> advice_;                     // notes where limits are advice, and why
   std::set<std::pair<Token, std::string>> missing_;  // metrics that were noted as not finite
   std::optional<Mono> no_start_since_;  // every attempt failed to start since then, and none runs
   std::optional<Error> no_start_;

@@ -45,23 +45,6 @@ Status upload_next(os::Env& env, fileset::ObjectStore& cache, const Delivery& de
   return status;
 }
 
-/// Refuses what a person edited since Berth put it at the place.
-Status check_unedited(os::Env& env, fileset::ObjectStore& cache, PlacedOutputs& placed,
-                      const std::string& place) {
-  const auto status = env.status(place);
-  if (!status || !placed.has(env, place)) return {};
-  const auto there = cache.read(place, *status, true);
-  if (!there) return {};  // nothing that Berth would replace
-  if (const auto edit = placed.find_edit(env, place, *there))
-    return fail(
-        ErrorKind::exists,
-        "{}: {}, and would be lost: move it away, or give --overwrite (to berth run, resume "
-        "or retry)",
-        edit->path,
-        edit->is_added ? "not written by this step" : "it was edited since Berth wrote it");
-  return {};
-}
-
 /// The next output. false: see Delivery::there.
 Result<bool> place_next(os::Env& env, fileset::ObjectStore& cache, PlacedOutputs& placed,
                         Delivery& delivery) {
@@ -156,6 +139,22 @@ Status gather(fileset::ObjectStore& cache, Delivery& delivery) {
   }
   delivery.gathered = true;
   os::failpoint("outputs captured");
+  return {};
+}
+
+Status check_unedited(os::Env& env, fileset::ObjectStore& cache, PlacedOutputs& placed,
+                      const std::string& place) {
+  const auto status = env.status(place);
+  if (!status || !placed.has(env, place)) return {};
+  const auto there = cache.read(place, *status, true);
+  if (!there) return {};  // nothing that Berth would replace
+  if (const auto edit = placed.find_edit(env, place, *there))
+    return fail(
+        ErrorKind::exists,
+        "{}: {}, and would be lost: move it away, or give --overwrite (to berth run, resume "
+        "or retry)",
+        edit->path,
+        edit->is_added ? "not written by this step" : "it was edited since Berth wrote it");
   return {};
 }
 

@@ -55,6 +55,9 @@ Status gather(fileset::ObjectStore& cache, Delivery& delivery);
 /// impossible, as behind_links(); exists, where something is protected or was edited.
 Status check_places(os::Env& env, fileset::ObjectStore& cache, PlacedOutputs& placed,
                     const Delivery& delivery);
+/// Refuses what a person edited since Berth put it at the place. Errors: exists.
+Status check_unedited(os::Env& env, fileset::ObjectStore& cache, PlacedOutputs& placed,
+                      const std::string& place);
 /// Returns true if another thread has to check the places: they have a directory or a large file.
 bool check_takes_long(os::Env& env, const Delivery& delivery);
 /// Brings the outputs to their places; one that is there already stays untouched. Returns false

@@ -45,6 +45,7 @@ Status Drive::turn() {
   run_.scheduler->tick(run_.env.now(), run_.effects);
   BERTH_TRY(advance());
   more_ = attempts_.retry_early() || more_;
+  if (!more_ && !run_.workload->busy()) more_ = attempts_.fail_early();
   attempts_.carry_out();  // the next tasks first: they run while the last ones are made durable
   if (attempts_.no_start()) return leave_for_resume(*attempts_.no_start());
   BERTH_TRY(give_back());

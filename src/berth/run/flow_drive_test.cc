@@ -8,6 +8,7 @@
 #include "berth/base/text.h"
 #include "berth/base/units.h"
 #include "berth/os/fake_env.h"
+#include "berth/run/drive.h"
 #include "berth/run/flow_run.h"
 #include "berth/run/flow_tasks.h"
 #include "berth/run/layout.h"
@@ -222,6 +223,67 @@ TEST_F(FlowDrive, AStopLeavesToAResumeWhatOnlyAJournalTells) {
   EXPECT_EQ(context_.store->tasks(run.id)->back().token, token);
   EXPECT_EQ(env_.read_file("/work/small", 100).value(), "again");
   EXPECT_EQ(started_.size(), 2U) << "it ran again";
+}
+
+/// An agent whose one attempt had ended before this runner came.
+class HasEnded final : public agent::AgentClient {
+ public:
+  explicit HasEnded(exec::Ended ended) {
+    messages_.emplace_back(std::move(ended));
+    welcome_.block.resources.set(Known::cpu, 1000);
+    welcome_.block.cores = {{0, 0, 1000}};
+  }
+  void send(const exec::ToWorker&) override {}
+  void set_reading(bool) override {}
+  void take_messages(std::vector<exec::FromWorker>& messages) override {
+    std::ranges::move(std::exchange(messages_, {}), std::back_inserter(messages));
+  }
+  bool idle() const override { return true; }
+  bool ready() const override { return true; }
+  const agent::Welcome& agent() const override { return welcome_; }
+  void lose(Error) override {}
+
+ private:
+  std::vector<exec::FromWorker> messages_;
+  agent::Welcome welcome_;
+};
+
+/// The run waited for ever for a task before it, which had failed.
+TEST_F(FlowDrive, ATaskThatEndedFailsWhenWhatItReadsDoesNotComeBack) {
+  const auto run = submit_flow(
+      step("large", 9) + "  small: {run: write small 5, in: {d: large.o}, out: {o: small}}\n");
+  EXPECT_EQ(drive_run(run).counts, (store::Counts{.done = 2}));
+  const Token token{(std::int64_t{1} << 32) + 9};
+  const std::string directory = run_directory(context_, run.name);
+  ASSERT_TRUE(context_.store->apply(
+      run.id, {{store::RunMoved{store::RunState::running, Wall{}, {}}, store::TaskReopened{{2}},
+                store::AttemptStarted{{2}, token, Wall{}, "", "far"}}}));
+  ASSERT_TRUE(env_.make_directory(task_directory(directory, {2}, token), 0700));
+  env_.put(task_directory(directory, {2}, token) + "/small", "again");
+  (void)env_.remove_file("/work/large");
+  env_.fault = [&](std::string_view call) -> std::optional<Error> {
+    if (call == "rename" && env_.find("/work/large") == nullptr && any_beside("/work"))
+      return Error{ErrorKind::denied, "it may not be written"};
+    return std::nullopt;
+  };
+  RecoveredAgents found;
+  found.tokens = {token};
+  found.alive.push_back({.directory = "",
+                         .machine = "far",
+                         .client = std::make_unique<HasEnded>(exec::Ended{
+                             .task = {2}, .token = token, .exit_code = 0, .detail = {}}),
+                         .attempts = {{.task = {2}, .token = token}}});
+  Drive loop(context_, context_.store->runs()->back(), *flow_tasks(context_, run), observer_, {},
+             *machine::Ledger::open(env_, context_.ledger_directory),
+             *LogWriter::open(env_, directory), std::move(found));
+  const auto begun = loop.begin(0, {});
+  ASSERT_TRUE(begun) << begun.error().message;
+  for (int turns = 0; !loop.over(); ++turns) {
+    ASSERT_LT(turns, 1000) << "it waits for ever";
+    ASSERT_TRUE(loop.turn());
+  }
+  EXPECT_EQ(loop.settle()->counts, (store::Counts{.failed = 2}));
+  EXPECT_EQ(env_.read_file("/work/small", 100).value(), "xxxxx") << "of the first time";
 }
 
 /// One task, of which the first attempt was given up while its output was on its way to its place.

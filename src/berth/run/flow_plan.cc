@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <unordered_set>
 
+#include "berth/base/url.h"
 #include "berth/flow/attempt_request.h"
 #include "berth/remote/elsewhere.h"
 #include "berth/run/dependencies.h"
@@ -96,6 +97,19 @@ Result<std::optional<std::vector<fileset::Fileset>>> look_up(
   return Found(*std::move(outputs));
 }
 
+/// The same by the first of several records that the cache has. `gone`: the temporary outputs of
+/// one of them are.
+Result<std::optional<std::vector<fileset::Fileset>>> look_up_any(
+    Context& context, fileset::ObjectStore& cache, const flow::TaskSpec& spec,
+    std::span<const std::string> records, const flow::Step& step, bool& gone,
+    flow::Metrics& metrics) {
+  for (const auto& each : records) {
+    BERTH_ASSIGN(auto found, look_up(context, cache, spec, each, step, gone, metrics));
+    if (found) return found;
+  }
+  return std::nullopt;
+}
+
 Result<TaskPlan> planned(Context& context, std::span<const store::RunRecord> runs,
                          const FlowProgram& program, const flow::Step& step,
                          const flow::TaskSpec& spec, const std::string& depends) {
@@ -115,18 +129,28 @@ Result<TaskPlan> planned(Context& context, std::span<const store::RunRecord> run
   return plan;
 }
 
-/// Notes the outputs of a task in whose places something protected stands that is not `found`.
-void add_overwritten(os::Env& env, fileset::ObjectStore& cache, const flow::Words& paths,
-                     const std::string& directory,
-                     const std::optional<std::vector<fileset::Fileset>>& found, StepPlan& step) {
+/// Notes which outputs of a task would be refused: their places are protected or were edited, and
+/// do not hold what was `found` in the cache.
+void add_refused(os::Env& env, fileset::ObjectStore& cache, PlacedOutputs& placed,
+                 const flow::Words& paths, const std::string& directory, bool protect,
+                 const std::optional<std::vector<fileset::Fileset>>& found, StepPlan& step) {
   for (std::size_t i = 0; i < paths.size(); ++i) {
-    const std::string place = place_in(directory, paths[i]);
-    if (!is_protected(env, place)) continue;
+    if (is_url(paths[i])) continue;
+    const auto place = behind_links(env, place_in(directory, paths[i]));
+    if (!place) {
+      step.refused.push_back(place.error().message);
+      continue;
+    }
+    const bool is_kept = protect && is_protected(env, *place);
+    const Status unedited = check_unedited(env, cache, placed, *place);
+    if (!is_kept && unedited) continue;
     if (found)
-      if (const auto there = cache.capture(place, fileset::Expect::stored);
+      if (const auto there = cache.capture(*place, fileset::Expect::stored);
           there && there->fileset == (*found)[i])
         continue;
-    step.overwrites.push_back(place);
+    if (is_kept) step.overwrites.push_back(*place);
+    step.refused.push_back(is_kept ? fmt::format("{}: {}", *place, kProtected)
+                                   : unedited.error().message);
   }
 }
 
@@ -171,9 +195,9 @@ Status plan_fetching(const flow::Graph& graph, flow::TaskIndex task,
 }
 
 /// What waits for other tasks; `settled` are those that were looked at.
-void count_later(os::Env& env, fileset::ObjectStore& cache, const flow::Graph& graph,
-                 const std::string& directory, const std::unordered_set<std::int64_t>& settled,
-                 std::vector<StepPlan>& steps) {
+void count_later(os::Env& env, fileset::ObjectStore& cache, PlacedOutputs& placed,
+                 const flow::Graph& graph, const std::string& directory, bool overwrite,
+                 const std::unordered_set<std::int64_t>& settled, std::vector<StepPlan>& steps) {
   for (std::size_t i = 0; i < steps.size(); ++i) {
     const auto range = graph.tasks({static_cast<std::int64_t>(i)});
     steps[i].unfolded = range.has_value();
@@ -181,8 +205,9 @@ void count_later(os::Env& env, fileset::ObjectStore& cache, const flow::Graph& g
     for (std::int64_t at = 0; range && at < range->count; ++at) {
       const flow::TaskIndex task{range->first.value + at};
       wanted += graph.wanted(task) ? 1 : 0;
-      if (graph.flow().steps[i].protect && graph.wanted(task) && !settled.contains(task.value))
-        add_overwritten(env, cache, graph.output_paths(task), directory, {}, steps[i]);
+      if (!overwrite && graph.wanted(task) && !settled.contains(task.value))
+        add_refused(env, cache, placed, graph.output_paths(task), directory,
+                    graph.flow().steps[i].protect, {}, steps[i]);
     }
     if (range) steps[i].later = wanted - steps[i].cached - steps[i].runs - steps[i].skipped;
   }
@@ -229,6 +254,7 @@ Result<std::vector<StepPlan>> plan(Context& context, FlowProgram& program,
   Inputs inputs(*context.env, cache, directory, context.cloud);
   UrlLooks urls(context, cache);
   BERTH_ASSIGN(const auto runs, context.store->runs());
+  PlacedOutputs placed(cache.directory());
   auto steps = plans_of(flow);
   BERTH_ASSIGN(auto graph,
                flow::Graph::build(std::move(flow), world_with(context, program, directory, cache)));
@@ -265,16 +291,14 @@ Result<std::vector<StepPlan>> plan(Context& context, FlowProgram& program,
       if (!spec.depfile.empty()) {
         BERTH_ASSIGN(records, dependencies.records(to_hex(sha256(lists_of(declared))), declared));
       }
-      const flow::Step& of =
-          graph.flow().steps[static_cast<std::size_t>(graph.step_of(task).value)];
+      const auto& of = graph.flow().steps[static_cast<std::size_t>(graph.step_of(task).value)];
       std::optional<std::vector<fileset::Fileset>> found;
       flow::Metrics metrics;
-      if (reads(program.cache) && !of.forced)
-        for (auto each = records.begin(); each != records.end() && !found; ++each) {
-          bool is_gone = false;
-          BERTH_ASSIGN(found, look_up(context, cache, spec, *each, of, is_gone, metrics));
-          if (is_gone) gone.insert(task.value);
-        }
+      bool is_gone = false;
+      if (reads(program.cache) && !of.forced) {
+        BERTH_ASSIGN(found, look_up_any(context, cache, spec, records, of, is_gone, metrics));
+      }
+      if (is_gone) gone.insert(task.value);
       if (!found) {
         const std::string& depends = records.empty() ? declared : records.front();
         BERTH_ASSIGN(step.tasks.emplace_back(), planned(context, runs, program, of, spec, depends));
@@ -283,13 +307,14 @@ Result<std::vector<StepPlan>> plan(Context& context, FlowProgram& program,
         BERTH_TRY(make_again(graph, task, gone, steps));
       }
       ++(found ? step.cached : step.runs);
-      if (of.protect)
-        add_overwritten(*context.env, cache, graph.output_paths(task), directory, found, step);
+      if (!program.overwrite)
+        add_refused(*context.env, cache, placed, graph.output_paths(task), directory, of.protect,
+                    found, step);
       settled.insert(task.value);
       if (found) BERTH_TRY(graph.finish(task, *std::move(found), std::move(metrics)));
     }
   }
-  count_later(*context.env, cache, graph, directory, settled, steps);
+  count_later(*context.env, cache, placed, graph, directory, program.overwrite, settled, steps);
   return steps;
 }
 

@@ -29,7 +29,8 @@ struct StepPlan {
   std::int64_t skipped = 0;         // whose `when` does not hold
   std::int64_t later = 0;           // that wait for these
   std::vector<std::string> asks{};  // how its requests were found, and those of later attempts
-  std::vector<std::string> overwrites{};  // places that are protected and would be written anew
+  std::vector<std::string> overwrites{};  // protected places that its tasks would replace
+  std::vector<std::string> refused{};     // why outputs would be refused: protected or edited
   std::vector<UrlPlan> urls{};            // each once in the whole plan
   bool unfolded = true;                   // false: how many tasks it has shows later
 };

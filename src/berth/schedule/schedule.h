@@ -204,7 +204,11 @@ class Scheduler {
   /// Nothing runs, and nothing will run unless tasks are added.
   bool over() const { return attempts_.empty() && (stopping_ || open_ == 0 || halted_); }
   /// Nothing runs, is ready or will be tried again: only proceed() or add() can change that.
-  bool quiet() const { return attempts_.empty() && heads_.empty() && delayed_.empty(); }
+  bool quiet() const { return waits_only_for(0); }
+  /// So many attempts run, and nothing will start before one of them ends.
+  bool waits_only_for(std::size_t attempts) const {
+    return attempts_.size() == attempts && heads_.empty() && delayed_.empty();
+  }
   /// When the next tick() is due; nullopt if none is.
   std::optional<Mono> next_tick() const;
   /// The number of attempts that run; those that wait behind others do not count.
