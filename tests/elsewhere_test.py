@@ -79,6 +79,32 @@ class Fetched(Elsewhere):
         self.assertEqual(begins, [None, f"bytes={1 << 20}-", f"bytes={2 << 20}-"])
         self.assertEqual(self.server.asked[1][2]["If-Range"], content.etag)
 
+    def changed_meanwhile(self, **validators):
+        """What is fetched of a file that changes, with the same validators, when the connection breaks in the middle."""
+        other = NOISE[::-1]
+        content = self.server.put("/big", NOISE, **validators)
+        content.cut_after, content.body_after_cut = [1 << 20], other
+        self.copy_flow(f"{self.server.url}/big")
+        self.run_flow()
+        self.assertEqual([headers.get("If-Range") for _, _, headers in self.server.asked], [None] * len(self.server.asked))
+        return (self.dir / "o").read_bytes() == other
+
+    def test_a_file_that_changes_within_its_second_is_not_joined_from_two_states(self):
+        self.assertTrue(self.changed_meanwhile(etag=None, modified=time.time() + 2))
+
+    def test_a_file_with_a_weak_etag_is_not_joined_from_two_states(self):
+        self.assertTrue(self.changed_meanwhile(etag='W/"1"', modified=False))
+
+    def test_a_file_without_validators_is_not_joined_from_two_states(self):
+        self.assertTrue(self.changed_meanwhile(etag=None, modified=False))
+
+    def test_an_old_date_continues_a_download(self):
+        self.server.put("/big", NOISE, etag=None).cut_after = [1 << 20]
+        self.copy_flow(f"{self.server.url}/big")
+        self.run_flow()
+        self.assertEqual((self.dir / "o").read_bytes(), NOISE)
+        self.assertEqual([headers.get("Range") for _, _, headers in self.server.asked], [None, f"bytes={1 << 20}-"])
+
     def test_a_server_without_ranges_and_one_that_changes_meanwhile_begin_anew(self):
         self.server.put("/big", NOISE, ranges=False).cut_after = [1 << 20]
         self.copy_flow(f"{self.server.url}/big")

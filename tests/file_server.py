@@ -25,6 +25,7 @@ class Content:
         self.etag = f'"{hashlib.md5(body).hexdigest()}"' if etag is True else etag
         self.meta = {}
         self.cut_after = []    # of the next answers: the connection breaks after so many bytes of the body
+        self.body_after_cut = None  # replaces the body once the connection broke, with the same validators
         self.statuses = []     # of the next answers, before there is one
         self.bytes_per_s = None
 
@@ -94,7 +95,8 @@ class FileServer:
     def serve_content(self, request, content):
         headers = [("ETag", content.etag)] if content.etag else []
         if content.modified:
-            headers.append(("Last-Modified", email.utils.formatdate(1_600_000_000 + len(content.body), usegmt=True)))
+            modified = 1_600_000_000 + len(content.body) if content.modified is True else content.modified
+            headers.append(("Last-Modified", email.utils.formatdate(modified, usegmt=True)))
         headers += [(f"x-amz-meta-{name}", value) for name, value in content.meta.items()]
         given = request.headers
         with self.lock:
@@ -129,6 +131,7 @@ class FileServer:
         if cut is not None:
             body = body[:cut]
             request.close_connection = True
+            content.body = content.body_after_cut or content.body
         step = max(content.bytes_per_s // 20, 1) if content.bytes_per_s else 1 << 16
         for begin in range(0, len(body), step):
             request.wfile.write(body[begin:begin + step])

@@ -6,6 +6,7 @@
 #include "berth/base/units.h"
 #include "berth/os/failpoint.h"
 #include "berth/remote/elsewhere.h"
+#include "berth/remote/validators.h"
 
 namespace berth::remote {
 
@@ -13,8 +14,16 @@ namespace berth::remote {
 struct UrlRecord {
   std::string etag{}, modified{}, digest{};
   std::int64_t size = -1;
-  /// What names this state of it to a server that is asked for the rest; "": nothing does.
-  std::string state() const { return etag.empty() || etag.starts_with("W/") ? modified : etag; }
+  bool is_dated = false;  // `modified` was a strong validator when the server sent it
+
+  /// The strong validator of this state of the file, with which a server continues a transfer (RFC
+  /// 9110, 13.1.5); "": there is none, and parts of two answers may not be joined.
+  std::string state() const { return is_strong_etag(etag) ? etag : is_dated ? modified : ""; }
+  /// Returns true if both were sent for the same state, as far as any validator says.
+  bool is_like(const UrlRecord& other) const {
+    return etag == other.etag && modified == other.modified &&
+           (size < 0 || other.size < 0 || size == other.size);
+  }
 };
 
 /// A file on its way.
@@ -34,6 +43,7 @@ struct Download {
 namespace {
 
 constexpr std::size_t kMostRecord = 16U << 10;
+constexpr std::string_view kDated = "dated";
 constexpr Duration kLockAgain = std::chrono::milliseconds(200);
 
 std::string urls_of(const std::string& store) {
@@ -46,16 +56,20 @@ std::string id_of(const Url& url) {
 }
 
 std::string to_text(const UrlRecord& record) {
-  return fmt::format("{}\n{}\n{}\n{}\n", record.etag, record.modified, record.digest, record.size);
+  return fmt::format("{}\n{}\n{}\n{}\n{}\n", record.etag, record.modified, record.digest,
+                     record.size, record.is_dated ? kDated : "");
 }
 
 UrlRecord read_record(os::Env& env, const std::string& path) {
   const auto text = env.read_file(path, kMostRecord);
   if (!text) return {};
   const auto lines = split(*text, '\n');
-  const auto size = lines.size() == 5 ? parse_integer(lines[3]) : Result<std::int64_t>(-1);
-  if (lines.size() != 5 || !size) return {};
-  return {std::string(lines[0]), std::string(lines[1]), std::string(lines[2]), *size};
+  const bool is_older = lines.size() == 5;  // of a Berth that did not record `is_dated`
+  if (!is_older && lines.size() != 6) return {};
+  const auto size = parse_integer(lines[3]);
+  if (!size) return {};
+  return {std::string(lines[0]), std::string(lines[1]), std::string(lines[2]), *size,
+          !is_older && lines[4] == kDated};
 }
 
 /// Its time says when it was used last.
@@ -78,6 +92,7 @@ std::optional<fileset::Fileset> content_of(const UrlRecord& record) {
 
 UrlRecord record_of(const HttpReply& reply) {
   UrlRecord record{.etag = reply.header("etag"), .modified = reply.header("last-modified")};
+  record.is_dated = is_strong_date(record.modified, reply.header("date"));
   const std::string range = reply.header("content-range");  // "bytes 100-199/200"
   const auto size = parse_integer(reply.status == 206 ? range.substr(range.rfind('/') + 1)
                                                       : reply.header("content-length"));
@@ -91,7 +106,7 @@ Status open_part(os::Env& env, Download& download, const HttpReply& reply) {
   const bool goes_on =
       reply.status == 206 &&
       reply.header("content-range").starts_with(fmt::format("bytes {}-", download.asked_from)) &&
-      now.state() == download.now.state();
+      now.is_like(download.now);
   if (reply.status == 206 && !goes_on)
     return fail(ErrorKind::stale, "the server sends another part than it was asked for");
   if (!goes_on) {
@@ -120,13 +135,15 @@ bool take(os::Env& env, Download& download, const HttpReply& reply, std::string_
   return true;
 }
 
-/// A part that the server can go on with; else there is none.
-Status look_at_part(os::Env& env, Download& download) {
+/// Prepares to continue the part, if that is safe: a strong validator names its state, or a
+/// checksum is compared at the end. Otherwise removes it.
+Status look_at_part(os::Env& env, const Url& url, Download& download) {
   download.open = false;
   download.file.reset();
   const auto part = env.status(download.part);
   download.now = read_record(env, download.begun);
-  download.size = part && !download.now.state().empty() ? part->size : 0;
+  const bool is_safe = !download.now.state().empty() || !url.sha256.empty();
+  download.size = part && is_safe ? part->size : 0;
   // Of what is whole the last byte is asked for again, by which the server says that it is so yet.
   if (download.size > 0 && download.size == download.now.size) {
     BERTH_ASSIGN(const os::Fd file, env.open_write(download.part));
@@ -140,17 +157,17 @@ Status look_at_part(os::Env& env, Download& download) {
 void add_conditions(const Url& url, const Download& download, HttpRequest& request) {
   if (download.size > 0) {
     request.headers.push_back(fmt::format("Range: bytes={}-", download.size));
-    const std::string& etag = download.now.etag;
-    if (url.scheme != "s3")
-      request.headers.push_back("If-Range: " + download.now.state());
-    else if (!etag.empty())
-      request.headers.push_back("If-Match: " + etag);
+    const std::string state = download.now.state();
+    if (url.scheme == "s3" && is_strong_etag(state))
+      request.headers.push_back("If-Match: " + state);
+    else if (!state.empty())
+      request.headers.push_back("If-Range: " + state);
     return;
   }
   if (download.known.digest.empty()) return;
   if (!download.known.etag.empty())
     request.headers.push_back("If-None-Match: " + download.known.etag);
-  else if (!download.known.modified.empty())
+  else if (download.known.is_dated)
     request.headers.push_back("If-Modified-Since: " + download.known.modified);
 }
 
@@ -188,7 +205,7 @@ Result<Elsewhere::Look> Elsewhere::known(fileset::ObjectStore& store, const Url&
 /// Until the part is whole, or it is known that nothing has changed.
 Status Elsewhere::download(const Url& url, Download& download) {
   const auto make = [&]() -> Result<HttpRequest> {
-    BERTH_TRY(look_at_part(env_, download));
+    BERTH_TRY(look_at_part(env_, url, download));
     HttpRequest request = this->request("GET", url);
     add_conditions(url, download, request);
     request.take = [this, &download](const HttpReply& reply, std::string_view bytes) {
@@ -273,8 +290,8 @@ Result<Elsewhere::Look> Elsewhere::look(fileset::ObjectStore& store, const Url& 
   if (reply.status == 403 || reply.status == 405 || reply.status == 501) return Look{};
   if (reply.status / 100 != 2) return std::unexpected(refusal(url, reply));
   const UrlRecord now = record_of(reply);
-  const bool same = look.there && now.size == record.size && now.etag == record.etag &&
-                    now.modified == record.modified && !(now.etag + now.modified).empty();
+  const bool same = look.there && now.size == record.size && now.is_like(record) &&
+                    (!now.etag.empty() || record.is_dated);
   if (same) return look;
   return Look{.size = now.size};
 }

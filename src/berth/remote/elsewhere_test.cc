@@ -12,7 +12,7 @@ namespace {
 /// A server of one file; `faults` are what happens to the next requests.
 struct FakeServer {
   enum class Fault : std::uint8_t { none, busy, cut, silent, lasting, missing };
-  std::string body, etag = "\"1\"";
+  std::string body, etag = "\"1\"", modified{}, date{};
   std::vector<Fault> faults{};
   bool ranges = true;
   std::vector<HttpRequest> asked{};
@@ -32,9 +32,16 @@ struct FakeServer {
     if (fault == Fault::lasting) return {.error = "no such host", .lasting = true};
     HttpReply reply{.status = 200};
     if (!etag.empty()) reply.headers["etag"] = etag;
+    if (!modified.empty()) reply.headers["last-modified"] = modified;
+    if (!date.empty()) reply.headers["date"] = date;
     if (!etag.empty() && header(request, "If-None-Match") == etag) return {.status = 304};
+    if (!modified.empty() && header(request, "If-Modified-Since") == modified)
+      return {.status = 304};
     std::size_t from = 0;
-    if (ranges && header(request, "If-Range") == etag && !etag.empty()) {
+    const std::string condition = header(request, "If-Range");
+    const bool is_same =
+        condition.empty() || (condition == etag && !etag.empty()) || condition == modified;
+    if (ranges && !header(request, "Range").empty() && is_same) {
       from = static_cast<std::size_t>(
           *parse_integer(header(request, "Range").substr(6, header(request, "Range").size() - 7)));
       reply.status = 206;
@@ -106,6 +113,76 @@ TEST_F(ElsewhereTest, WhatHasNotChangedIsAskedForAndNotSent) {
   EXPECT_EQ(*fetch(), "another");
   server_.body = "";
   EXPECT_EQ(*fetch(), "");
+}
+
+/// What arrives when the file changes, with the same validators, after its first half was sent.
+class ChangedFileTest : public ElsewhereTest {
+ protected:
+  std::string fetched_across_a_change(const std::string& url = "https://host/file") {
+    server_.body = "aaaaaaaaaa";
+    server_.asked.clear();
+    server_.faults = {20, Fault::silent};
+    server_.faults.front() = Fault::cut;
+    EXPECT_FALSE(fetch(url));
+    server_.faults.clear();
+    server_.body = "bbbbbbbbbb";
+    const auto content = fetch(url);
+    return content ? *content : content.error().message;
+  }
+};
+
+TEST_F(ChangedFileTest, AWeakDateDoesNotJoinTwoStates) {
+  server_.etag = "";
+  server_.modified = server_.date = "Sun, 06 Nov 1994 08:49:37 GMT";
+  EXPECT_EQ(fetched_across_a_change(), "bbbbbbbbbb");
+  server_.date = "Sun, 06 Nov 1994 08:50:30 GMT";
+  EXPECT_EQ(fetched_across_a_change("https://host/2"), "bbbbbbbbbb");
+  server_.date = "";
+  EXPECT_EQ(fetched_across_a_change("https://host/3"), "bbbbbbbbbb");
+  for (const auto& request : server_.asked) EXPECT_EQ(FakeServer::header(request, "If-Range"), "");
+}
+
+TEST_F(ChangedFileTest, AWeakETagDoesNotJoinTwoStates) {
+  server_.etag = "W/\"1\"";
+  EXPECT_EQ(fetched_across_a_change(), "bbbbbbbbbb");
+  server_.modified = "Sun, 06 Nov 1994 08:49:37 GMT";
+  server_.date = "Sun, 06 Nov 1994 08:49:38 GMT";
+  EXPECT_EQ(fetched_across_a_change("https://host/2"), "bbbbbbbbbb");
+}
+
+TEST_F(ChangedFileTest, NoValidatorAtAllDoesNotJoinTwoStates) {
+  server_.etag = "";
+  EXPECT_EQ(fetched_across_a_change(), "bbbbbbbbbb");
+}
+
+TEST_F(ChangedFileTest, AChecksumJoinsPartsAndFindsAWrongOne) {
+  server_.etag = "";
+  server_.modified = server_.date = "Sun, 06 Nov 1994 08:49:37 GMT";
+  const std::string sum = to_hex(sha256("bbbbbbbbbb"));
+  EXPECT_EQ(fetched_across_a_change("https://host/file#sha256=" + sum), "bbbbbbbbbb");
+}
+
+TEST_F(ElsewhereTest, AStrongDateContinuesADownload) {
+  server_.etag = "";
+  server_.modified = "Sun, 06 Nov 1994 08:49:37 GMT";
+  server_.date = "Sun, 06 Nov 1994 08:50:37 GMT";
+  server_.faults = {Fault::cut};
+  EXPECT_EQ(*fetch(), "0123456789");
+  EXPECT_EQ(FakeServer::header(server_.asked.back(), "If-Range"), server_.modified);
+  EXPECT_EQ(FakeServer::header(server_.asked.back(), "Range"), "bytes=5-");
+}
+
+TEST_F(ElsewhereTest, AFileWithAWeakDateIsFetchedAgain) {
+  server_.etag = "";
+  server_.modified = server_.date = "Sun, 06 Nov 1994 08:49:37 GMT";
+  EXPECT_EQ(*fetch(), "0123456789");
+  server_.body = "abcdefghij";  // within the same second
+  EXPECT_EQ(*fetch(), "abcdefghij");
+  server_.date = "Sun, 06 Nov 1994 08:59:37 GMT";
+  EXPECT_EQ(*fetch(), "abcdefghij");
+  EXPECT_EQ(FakeServer::header(server_.asked.back(), "If-Modified-Since"), "");
+  EXPECT_EQ(*fetch(), "abcdefghij");
+  EXPECT_EQ(FakeServer::header(server_.asked.back(), "If-Modified-Since"), server_.modified);
 }
 
 TEST_F(ElsewhereTest, AnswersThatMayPassAreAwaitedWithGrowingPauses) {
