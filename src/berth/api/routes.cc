@@ -4,6 +4,7 @@
 
 #include "berth/base/json_writer.h"
 #include "berth/base/text.h"
+#include "berth/base/url.h"
 
 namespace berth::api {
 namespace {
@@ -116,11 +117,12 @@ int http_status(ErrorKind kind) {
 }
 
 Reply failed(const Error& error, int status) {
+  const std::string message = without_secrets(error.message);
   // `message` is where the reference's clients look.
   return {status != 0 ? status : http_status(error.kind), JsonWriter()
                                                               .object()
-                                                              .add("error", error.message)
-                                                              .add("message", error.message)
+                                                              .add("error", message)
+                                                              .add("message", message)
                                                               .add("kind", name(error.kind))
                                                               .end()
                                                               .take()};

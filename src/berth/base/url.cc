@@ -24,6 +24,31 @@ int hex_value(char c) {
   return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
 }
 
+bool is_quote(char c) {
+  return c == '"' || c == '\'' || c == '`';
+}
+
+bool is_blank(char c) {
+  return static_cast<unsigned char>(c) <= 0x20 || c == 0x7f;
+}
+
+/// The length of a URL without its scheme, at the beginning of a text, and after a text. After a
+/// quote it ends with that quote; it may be escaped, as in JSON.
+std::size_t url_end(std::string_view text, std::string_view before) {
+  while (!before.empty() &&
+         (alphanumeric(before.back()) || std::string_view("+-.").contains(before.back())))
+    before.remove_suffix(1);
+  const char quote = before.empty() || !is_quote(before.back()) ? '\0' : before.back();
+  const auto ends = [&](char c) {
+    return quote != '\0' ? c == quote || c == '\n'
+                         : is_blank(c) || is_quote(c) || c == '<' || c == '>';
+  };
+  std::size_t end = 0;
+  while (end < text.size() && !ends(text[end])) ++end;
+  while (end < text.size() && end > 0 && text[end - 1] == '\\') --end;
+  return end;
+}
+
 /// Takes "#sha256=…" off the text.
 Result<std::string> take_checksum(std::string& text) {
   const auto hash = text.find('#');
@@ -113,10 +138,33 @@ std::string file_name(const Url& url) {
   return name.substr(0, kMostName);
 }
 
+std::string without_secrets(std::string_view text, std::string_view mark) {
+  constexpr std::string_view kAuthority = "://";
+  std::string to;
+  const bool is_whole = is_url(text) && std::ranges::none_of(text, is_blank);
+  for (auto begin = text.find(kAuthority); begin != text.npos; begin = text.find(kAuthority)) {
+    const std::string_view before = text.substr(0, begin);
+    to += text.substr(0, begin + kAuthority.size());
+    text.remove_prefix(begin + kAuthority.size());
+    const auto url = text.substr(0, is_whole ? text.npos : url_end(text, before));
+    text.remove_prefix(url.size());
+    const auto authority = url.substr(0, url.find_first_of("/?#"));
+    const auto at = authority.rfind('@');
+    const bool is_secret =
+        at != authority.npos && (before.ends_with("http") || before.ends_with("https") ||
+                                 authority.substr(0, at).contains(':'));
+    if (is_secret && !mark.empty()) to += fmt::format("{}@", mark);
+    const auto shown_part = url.substr(is_secret ? at + 1 : 0);
+    const auto query = shown_part.find('?');
+    to += shown_part.substr(0, query);
+    if (query != shown_part.npos && !mark.empty()) to += fmt::format("?{}", mark);
+  }
+  return to + std::string(text);
+}
+
 std::string shown(std::string_view url) {
-  if (url.starts_with("s3")) return clip(url.substr(0, url.find('#')), 300);
-  const auto secret = url.find_first_of("?#");
-  return clip(url.substr(0, secret), 300) + (secret != url.npos && url[secret] == '?' ? "?…" : "");
+  const std::string safe = without_secrets(url);
+  return clip(std::string_view(safe).substr(0, safe.find('#')), 300);
 }
 
 std::string percent_encoded(std::string_view text, std::string_view kept) {

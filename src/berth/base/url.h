@@ -27,7 +27,12 @@ Result<Url> parse_url(std::string_view text);
 /// The file's name: the last part of its path, with %XX replaced where that is safe; "index" where
 /// there is none.
 std::string file_name(const Url& url);
-/// A URL as messages show it: what follows '?' may be a secret, and is "…" there.
+/// Returns the text with the parts of its URLs, of any scheme, that may be secrets replaced by
+/// `mark`: everything after '?', and "user:password" (of http and https the user alone too). With
+/// an empty mark '?' and '@' are left out as well. A URL ends at a blank or a quote, or, if a quote
+/// precedes it, at the same quote. A text without blanks that begins as a URL is one.
+std::string without_secrets(std::string_view text, std::string_view mark = "…");
+/// A URL without its secrets and its checksum, as messages show it.
 std::string shown(std::string_view url);
 /// The text with all bytes but letters, digits and "-_.~" (and those of `kept`) as %XX.
 std::string percent_encoded(std::string_view text, std::string_view kept = "");

@@ -43,5 +43,33 @@ TEST(Url, WhatIsNoneIsRefused) {
   EXPECT_FALSE(is_foreign_url("a/b://c"));
 }
 
+TEST(Url, SecretsAreRemovedWhereverAUrlIsInAText) {
+  const std::pair<std::string_view, std::string_view> cases[] = {
+      {"https://host/a?X-Amz-Signature=S&b=S#c", "https://host/a?…"},
+      {"http://host?S", "http://host?…"},
+      {"s3://bucket/key?versionId=S", "s3://bucket/key?…"},
+      {"https://user:S@host:8080/a", "https://…@host:8080/a"},
+      {"https://S@host/a?S", "https://…@host/a?…"},
+      {"postgresql://user:S@host/db?password=S", "postgresql://…@host/db?…"},
+      {"ssh://user@host/a", "ssh://user@host/a"},
+      {"https://host/@scope/a@1#sha256=b", "https://host/@scope/a@1#sha256=b"},
+      {"https://host/a?'S'\"S\"", "https://host/a?…"},
+      {"curl 'https://host/a?S' -o b", "curl 'https://host/a?…' -o b"},
+      {"curl https://host/a?b=1\\&c=S; ls", "curl https://host/a?… ls"},
+      {"no step is called 'http://ho st?S S'; there are",
+       "no step is called 'http://ho st?…'; there are"},
+      {"a http://b?S http://c?S", "a http://b?… http://c?…"},
+      {R"({"a":"http://b?S","c":"say \"http://b?S\""})",
+       R"({"a":"http://b?…","c":"say \"http://b?…\""})"},
+      {"--in=https://host/a?S", "--in=https://host/a?…"},
+      {"is it? http://", "is it? http://"},
+      {"", ""},
+  };
+  for (const auto& [text, expected] : cases) EXPECT_EQ(without_secrets(text), expected);
+  EXPECT_EQ(without_secrets("https://user:S@host/a?S", ""), "https://host/a");
+  EXPECT_EQ(shown("https://user:S@host/a?S#sha256=b"), "https://…@host/a?…");
+  EXPECT_EQ(shown("https://host/a#sha256=b"), "https://host/a");
+}
+
 }  // namespace
 }  // namespace berth

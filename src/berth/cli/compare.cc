@@ -4,6 +4,7 @@
 
 #include "berth/base/text.h"
 #include "berth/base/units.h"
+#include "berth/base/url.h"
 #include "berth/cli/json_output.h"
 #include "berth/cli/options.h"
 #include "berth/cli/print.h"
@@ -159,7 +160,8 @@ std::string best_side_by_side(const Comparison& comparison) {
   for (const auto& name : names) {
     std::vector<std::string> row{name};
     for (const auto& each : comparison.runs)
-      row.push_back(each.best != nullptr ? clip(value_of(*each.best, name), 32) : "-");
+      row.push_back(each.best != nullptr ? clip(without_secrets(value_of(*each.best, name)), 32)
+                                         : "-");
     table.add(std::move(row));
   }
   return "\n" + table.text();
@@ -176,7 +178,8 @@ std::string shared_side_by_side(const Comparison& comparison) {
   const std::size_t rows = std::min(kMostRows, comparison.shared.size());
   for (std::size_t i = 0; i < rows; ++i) {
     std::vector<std::string> row;
-    for (const auto& name : names) row.push_back(clip(value_of(settings[i], name), 32));
+    for (const auto& name : names)
+      row.push_back(clip(without_secrets(value_of(settings[i], name)), 32));
     for (const double score : comparison.shared[i].scores) row.push_back(number_text(score));
     table.add(std::move(row));
   }

@@ -8,6 +8,7 @@
 #include "berth/base/json_writer.h"
 #include "berth/base/text.h"
 #include "berth/base/units.h"
+#include "berth/base/url.h"
 #include "berth/cli/json_output.h"
 #include "berth/cli/print.h"
 #include "berth/cli/run_view.h"
@@ -111,7 +112,7 @@ std::string graph_text(const flow::Flow& flow, const std::vector<StepCounts>& st
       text += fmt::format("  <- {}\n", flow.steps[static_cast<std::size_t>(before.value)].name);
     for (const auto& input : step.in)
       for (const auto& source : input.sources)
-        if (!source.step) text += fmt::format("  <- file {}\n", source.text);
+        if (!source.step) text += fmt::format("  <- file {}\n", without_secrets(source.text));
     for (const auto& output : step.out)
       text += fmt::format("  -> {}\n", flow::shown_path(output, output.path));
   }
@@ -150,7 +151,7 @@ std::string graph_json(const flow::Flow& flow, const std::vector<StepCounts>& st
     json.end().key("files").array();
     for (const auto& input : step.in)
       for (const auto& source : input.sources)
-        if (!source.step) json.value(source.text);
+        if (!source.step) json.value(without_secrets(source.text));
     json.end().key("writes").array();
     for (const auto& output : step.out) json.value(flow::shown_path(output, output.path));
     const store::Counts& counts = steps[i].counts;

@@ -6,6 +6,7 @@
 
 #include "berth/base/json.h"
 #include "berth/base/units.h"
+#include "berth/base/url.h"
 #include "berth/cli/run_view.h"
 #include "berth/cli/trials_view.h"
 #include "berth/experiment/constraint.h"
@@ -74,7 +75,9 @@ Json devices_json(const std::string& uuids) {
 store::Values params_of(const store::TaskRecord& task) {
   if (!task.params.empty() || run::depended_on(task).empty()) return task.params;
   auto recorded = flow::read_record(task.depends);
-  return recorded ? std::move(recorded->params) : store::Values{};
+  if (!recorded) return {};
+  for (auto& [_, value] : recorded->params) value = without_secrets(value);
+  return std::move(recorded->params);
 }
 
 Json failure_object(const Failure& failure, const experiment::ValueTypes& types) {

@@ -1,4 +1,5 @@
 #include "berth/cli/program.h"
+#include "berth/base/url.h"
 #include "berth/cli/print.h"
 
 #include <cstdio>
@@ -32,7 +33,7 @@ int run_program(std::span<const Command> commands, int count, char** values) {
       return exit_code(ErrorKind::full);
     }
     if (code) return *code;
-    std::fprintf(stderr, "berth: %s\n", code.error().message.c_str());
+    std::fprintf(stderr, "berth: %s\n", without_secrets(code.error().message).c_str());
     return exit_code(code.error().kind);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "berth: %s\n", error.what());  // out of memory, say

@@ -5,6 +5,7 @@
 
 #include "berth/base/text.h"
 #include "berth/base/units.h"
+#include "berth/base/url.h"
 #include "berth/cli/failures.h"
 #include "berth/cli/flow_view.h"
 #include "berth/cli/json_output.h"
@@ -150,7 +151,7 @@ ReportTable leading_trials(const Order& order) {
   for (const auto* task : order) {
     if (table.rows.size() == kMostTrials) break;
     std::vector<std::string> row{task->label};
-    for (const auto& name : params) row.push_back(clip(value_of(*task, name), 40));
+    for (const auto& name : params) row.push_back(clip(without_secrets(value_of(*task, name)), 40));
     for (const auto& name : metrics) row.push_back(number_or_dash(metric_of(*task, name)));
     row.push_back(took(task->started, task->ended));
     row.emplace_back(store::name(task->state));

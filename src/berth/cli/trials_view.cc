@@ -1,4 +1,5 @@
 #include "berth/cli/trials_view.h"
+#include "berth/base/url.h"
 #include "berth/cli/run_view.h"
 #include "berth/cli/table.h"
 
@@ -115,7 +116,8 @@ std::string best_line(const store::RunRecord& run, const store::TaskRecord& task
   for (const auto& goal : program.further_goals)
     for (const auto& [name, value] : task.metrics)
       if (name == goal.metric) line += fmt::format("  {} {:.6g}", name, value);
-  for (const auto& [name, value] : task.params) line += fmt::format("  {} {}", name, clip(value));
+  for (const auto& [name, value] : task.params)
+    line += fmt::format("  {} {}", name, clip(without_secrets(value)));
   return line + "\n";
 }
 
@@ -285,7 +287,7 @@ std::string trials_table(const Order& trials, const experiment::Program& program
   for (const auto* task : trials) {
     if (most > 0 && most-- == 1 && trials.back() != task) break;
     std::vector<std::string> row{task->label};
-    for (const auto& name : params) row.push_back(clip(value_of(*task, name), 32));
+    for (const auto& name : params) row.push_back(clip(without_secrets(value_of(*task, name)), 32));
     for (const auto& name : metrics) {
       const auto value = metric_of(*task, name);
       row.push_back(value ? fmt::format("{:.6g}", *value) : "-");

@@ -6,6 +6,7 @@
 
 #include "berth/base/text.h"
 #include "berth/base/units.h"
+#include "berth/base/url.h"
 #include "berth/flow/graph.h"
 
 namespace berth::flow {
@@ -45,10 +46,11 @@ Result<bool> compare(const JsonValue& left, Sign sign, const std::string& right)
 
 /// What a person reads: "loss is 0.7, not < 0.5".
 std::string unmet(const Condition& term, std::string_view left, const std::string& right) {
-  if (term.sign == Sign::unequal) return fmt::format("{} is '{}'", term.text, clip(left));
+  const std::string shown_left = clip(without_secrets(left));
+  if (term.sign == Sign::unequal) return fmt::format("{} is '{}'", term.text, shown_left);
   const std::string_view sign = term.sign == Sign::equal ? "" : kSignNames.name(term.sign);
-  return fmt::format("{} is '{}', not {}{}'{}'", term.text, clip(left), sign,
-                     sign.empty() ? "" : " ", clip(right));
+  return fmt::format("{} is '{}', not {}{}'{}'", term.text, shown_left, sign,
+                     sign.empty() ? "" : " ", clip(without_secrets(right)));
 }
 
 }  // namespace
@@ -136,7 +138,8 @@ std::string Graph::Impl::why_no_file(TaskIndex task, const Condition& term) cons
   const std::string path = expanded(task, term.path.pattern);
   const bool there = term.path.step ? any_written(term.path, path) : world_.exists(path);
   if (there != term.negated) return {};
-  return fmt::format("{}: {} {}", term.text, term.path.step ? term.path.text : path,
+  return fmt::format("{}: {} {}", term.text,
+                     term.path.step ? term.path.text : without_secrets(path),
                      there ? "is there" : "is not there");
 }
 

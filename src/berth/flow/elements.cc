@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "berth/base/text.h"
+#include "berth/base/url.h"
 #include "berth/flow/graph.h"
 #include "berth/flow/notation.h"
 #include "berth/flow/pattern.h"
@@ -13,8 +14,10 @@ bool is_derived(std::string_view name) {
   return std::ranges::find(kDerivedNames, name) != kDerivedNames.end();
 }
 
-/// One of kDerivedNames but the key, of a path.
-std::string derived(std::string_view path, std::string_view name) {
+/// One of kDerivedNames but the key, of a path or of a URL without its secrets.
+std::string derived(std::string_view of, std::string_view name) {
+  const std::string safe = is_url(of) ? without_secrets(of, "") : "";
+  const std::string_view path = safe.empty() ? of : std::string_view(safe);
   const auto slash = path.rfind('/');
   if (name == "dir")
     return slash == std::string_view::npos ? "." : std::string(path.substr(0, slash));

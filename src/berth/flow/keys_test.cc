@@ -28,6 +28,22 @@ TEST(Keys, AreSafeTexts) {
             std::string::npos);
 }
 
+TEST(Keys, OfUrlsHaveNoSecrets) {
+  const std::string key = key_text("https://host/a.gz?sig=S");
+  EXPECT_TRUE(key.starts_with("https:%2F%2Fhost%2Fa.gz~")) << key;
+  EXPECT_EQ(key_text("https://host/a.gz"), "https:%2F%2Fhost%2Fa.gz");
+  EXPECT_NE(key_text("https://host/a.gz?sig=T"), key) << "what is behind '?' tells them apart";
+  EXPECT_FALSE(key_text("https://u:SECRET@host/" + std::string(150, 'a') + "?S").contains('@'));
+  Graph graph = build(R"(
+steps:
+  a: {run: 'x {u.name} {u.stem} {u.ext} {u.dir}', foreach: {u: ['https://h/b/c.gz?S', 'https://h/d?S']}}
+)");
+  const auto tasks = ready(graph);
+  ASSERT_EQ(tasks.size(), 2U);
+  EXPECT_FALSE(join(tasks, " ").contains('?')) << join(tasks, " ");
+  EXPECT_EQ(spec(graph, tasks.front()).command, (Words{"x", "c.gz", "c", "gz", "https://h/b"}));
+}
+
 TEST(Keys, OfAListOfAParameterAndOfFiles) {
   Graph graph = build(R"(
 params: {samples: [A, B]}

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "berth/base/text.h"
+#include "berth/base/url.h"
 
 namespace berth::flow {
 namespace {
@@ -99,8 +100,10 @@ std::string key_text(std::string_view value) {
   if (value.empty()) return "%";
   const bool utf8 = valid_utf8(value) == value;
   const bool dots = value == "." || value == "..";
+  // Secrets of URLs are not part of a key; the digest distinguishes URLs that differ only in them.
+  const std::string shown = without_secrets(value, "");
   std::string text;
-  for (const char c : value) {
+  for (const char c : shown) {
     const auto byte = static_cast<unsigned char>(c);
     const bool plain = letter(c) || digit(c) || std::string_view("_.=+@:~-").contains(c);
     if ((plain && !(dots && c == '.')) || (utf8 && byte >= 0x80))
@@ -108,9 +111,10 @@ std::string key_text(std::string_view value) {
     else
       text += fmt::format("%{:02X}", byte);
   }
-  if (text.size() <= kLongest) return text;
-  std::size_t end = kKept;  // no character is cut in two
-  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0U) == 0x80) --end;
+  if (text.size() <= kLongest && shown == value) return text;
+  std::size_t end = std::min(kKept, text.size());  // no character is cut in two
+  while (end > 0 && end < text.size() && (static_cast<unsigned char>(text[end]) & 0xC0U) == 0x80)
+    --end;
   return text.substr(0, end) + "~" + to_hex(sha256(value)).substr(0, kDigits);
 }
 

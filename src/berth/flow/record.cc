@@ -3,6 +3,7 @@
 #include <map>
 
 #include "berth/base/text.h"
+#include "berth/base/url.h"
 #include "berth/flow/flow.h"
 
 namespace berth::flow {
@@ -175,7 +176,8 @@ std::string to_string(const Change& change) {
   if (change.is_gone) return what + " is gone";
   if (change.what == "input" || change.what == "script" || change.what == kDependency)
     return what + " changed";
-  return fmt::format("{}: {} -> {}", what, clip(change.before), clip(change.after));
+  return fmt::format("{}: {} -> {}", what, clip(without_secrets(change.before)),
+                     clip(without_secrets(change.after)));
 }
 
 }  // namespace berth::flow

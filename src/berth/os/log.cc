@@ -6,6 +6,7 @@
 
 #include "berth/base/json_writer.h"
 #include "berth/base/units.h"
+#include "berth/base/url.h"
 
 namespace berth::os {
 namespace {
@@ -41,7 +42,7 @@ void log_event(Env& env, std::string_view event, const std::vector<LogField>& fi
   if (!logging()) return;
   JsonWriter json;
   json.object().add("at", format_utc(env.wall())).add("pid", env.self().pid).add("event", event);
-  for (const auto& [name, value] : fields) json.key(name).raw(value);
+  for (const auto& [name, value] : fields) json.key(name).raw(without_secrets(value));
   g_log->info("{}", json.end().take());
 }
 

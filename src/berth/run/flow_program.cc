@@ -10,6 +10,7 @@
 #include "berth/base/near_names.h"
 #include "berth/base/text.h"
 #include "berth/base/units.h"
+#include "berth/base/url.h"
 #include "berth/exec/fields.h"
 #include "berth/flow/attempt_request.h"
 #include "berth/flow/read_files.h"
@@ -328,7 +329,9 @@ std::vector<exec::Notify> notify_of(const store::RunRecord& record) {
       .value_or(std::vector<exec::Notify>());
 }
 
-Invocation invocation_of(const store::RunRecord& record) {
+namespace {
+
+Invocation invocation_as_given(const store::RunRecord& record) {
   Invocation asked;
   const auto json = parse_json(record.spec_json);
   if (!json) return asked;
@@ -353,6 +356,17 @@ Invocation invocation_of(const store::RunRecord& record) {
         fmt::format("--set={}={}", asked.parameters.back().first,
                     values.size() == 1 ? values.front() : fmt::format("[{}]", join(values, ","))));
   }
+  return asked;
+}
+
+}  // namespace
+
+Invocation invocation_of(const store::RunRecord& record) {
+  Invocation asked = invocation_as_given(record);
+  asked.program = without_secrets(asked.program);
+  for (auto& argument : asked.arguments) argument = without_secrets(argument);
+  for (auto& [_, values] : asked.parameters)
+    for (auto& value : values) value = without_secrets(value);
   return asked;
 }
 

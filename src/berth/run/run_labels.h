@@ -12,8 +12,8 @@ exec::Labels labels_of(const store::RunRecord& record);
 /// The same of who is told what becomes of it.
 std::vector<exec::Notify> notify_of(const store::RunRecord& record);
 
-/// What was asked for, as the command line would say it: the file or command, and what was given
-/// beside it.
+/// What was requested, as a command line: the file or command, and its arguments. To be shown only:
+/// URLs are without their secrets.
 struct Invocation {
   std::string program;  // "flow.yaml", "./train.py --lr {lr}"
   std::vector<std::string>

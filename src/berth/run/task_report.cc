@@ -1,6 +1,7 @@
 #include "berth/run/task_report.h"
 
 #include "berth/base/text.h"
+#include "berth/base/url.h"
 #include "berth/exec/command.h"
 #include "berth/flow/flow.h"
 #include "berth/run/attempt_history.h"
@@ -47,9 +48,10 @@ void add_output(Context& context, const store::RunRecord& run, const store::Atte
 }  // namespace
 
 std::string command_text(const std::vector<std::string>& words) {
-  if (const auto text = exec::text_for_shell(words)) return *text;
+  if (const auto text = exec::text_for_shell(words)) return without_secrets(*text);
   std::string text;
-  for (const auto& word : words) text += (text.empty() ? "" : " ") + shell_quote(word);
+  for (const auto& word : words)
+    text += (text.empty() ? "" : " ") + shell_quote(without_secrets(word));
   return text;
 }
 
@@ -74,6 +76,7 @@ Result<TaskReport> report_of(Context& context, const store::RunRecord& run,
   if (!report.directory.empty() && !context.env->status(report.directory)) report.directory.clear();
   for (const auto& [name, value] : report.params)
     set(report.environment, parameter_variable(name), value);
+  for (auto& [_, value] : report.params) value = without_secrets(value);
   name_task(report.environment, own, run, task, task.token, attempt);
   BERTH_ASSIGN(const auto attempts, context.store->attempts(run.id, task.number));
   if (!attempts.empty()) add_output(context, run, attempts.back(), report);

@@ -14,17 +14,17 @@ namespace berth::run {
 inline constexpr std::size_t kMostLastLines = 20;
 
 struct TaskReport {
-  std::string
-      command{};  ///< As a person would write it, with its names replaced; "": none ran yet.
+  std::string command{};  ///< As command_text() has it, with its names replaced; "": none ran yet.
   std::string directory{};          ///< On this machine; "" where it ran elsewhere, or is gone.
-  store::Values params{};           ///< What its names stand for.
+  store::Values params{};           ///< The values of its names, to be shown: as `command`.
   exec::Environment environment{};  ///< What the task had over the variables of its runner.
   /// The last lines of standard error, or where that is empty, of standard output; valid UTF-8
   /// without control characters.
   std::vector<std::string> last_lines{};
 };
 
-/// The words of a process as a person would write them: of a command for a shell, its script.
+/// The words of a process as a person would write them: of a command for a shell, its script. To be
+/// shown only: URLs are without their secrets.
 std::string command_text(const std::vector<std::string>& words);
 
 /// The report of the task's last attempt. What cannot be read any more, such as a log that was
