@@ -1,165 +1,20 @@
 #include "berth/api/connections.h"
 
-#include <fcntl.h>
-#include <openssl/err.h>
-#include <poll.h>
 #include <sys/socket.h>
 
 #include <algorithm>
-#include <array>
-#include <cerrno>
 #include <cstring>
+#include <utility>
+
+#include "berth/api/connection.h"
+#include "berth/api/http_message.h"
 
 namespace berth::api {
 namespace {
 
-constexpr int kMostConnections = 64;  // that are answered at a time; others wait
-constexpr int kMostWaiting = 512;     // to be accepted
-constexpr Duration kTimeout = std::chrono::seconds(10);
-constexpr std::int64_t kLeastBytesPerSecond = 64 << 10;
-constexpr Duration kIdle = std::chrono::seconds(5);         // until the next request begins
-constexpr Duration kLinger = std::chrono::seconds(1);       // for what comes behind the last answer
-constexpr Duration kLook = std::chrono::milliseconds(200);  // whether the server is to end
-constexpr int kMostDrained = 64;                            // of its parts
+constexpr int kMostWaiting = 512;  // connections that wait to be accepted
 
-struct TlsFree {
-  void operator()(SSL* tls) const { SSL_free(tls); }
-};
-
-/// One client's bytes, over TLS or plain. Closes the socket when it goes.
-class Connection final : public httplib::Stream {
- public:
-  /// `waiting`: how many others wait for a thread.
-  Connection(int socket, SSL_CTX* tls, const std::atomic<int>& waiting)
-      : env_(os::posix_env()),
-        waiting_(waiting),
-        socket_(*env_, socket),
-        tls_(tls == nullptr ? nullptr : SSL_new(tls)) {
-    ::fcntl(socket, F_SETFL, ::fcntl(socket, F_GETFL) | O_NONBLOCK);
-    if (tls_) SSL_set_fd(tls_.get(), socket);
-  }
-  ~Connection() override {
-    if (tls_ && is_open_) SSL_shutdown(tls_.get());
-    ::shutdown(socket(), SHUT_WR);
-    // Closing on what still comes would take our answer away from whoever has not read it.
-    waited_ = {};
-    for (int parts = 0; parts < kMostDrained && ready(POLLIN, kLinger - waited_); ++parts)
-      if (::recv(socket(), buffer_.data(), buffer_.size(), 0) <= 0) return;
-  }
-
-  /// Whether the two ends agree on how to speak.
-  bool open() {
-    is_open_ = !tls_ || moved(POLLIN, [&] { return SSL_accept(tls_.get()); }) == 1;
-    return is_open_;
-  }
-
-  /// Waits for a request to begin; from then on its time is counted.
-  bool next_request() {
-    is_stranger_ = true;
-    const bool begins = is_readable() || ready(POLLIN, kIdle);
-    waited_ = {};
-    bytes_ = 0;
-    return begins;
-  }
-
-  /// Whoever has shown who it is may take its time.
-  void is_known() { is_stranger_ = false; }
-
-  bool is_readable() const override {
-    return begin_ < end_ || (tls_ && SSL_has_pending(tls_.get()) == 1);
-  }
-  bool is_writable() const override { return true; }
-  socket_t socket() const override { return socket_.number(); }
-  void get_remote_ip_and_port(std::string&, int&) const override {}
-  void get_local_ip_and_port(std::string&, int&) const override {}
-
-  ssize_t read(char* to, std::size_t size) override {
-    if (begin_ == end_) {
-      const ssize_t got = moved(POLLIN, [&]() -> ssize_t {
-        return tls_ ? SSL_read(tls_.get(), buffer_.data(), static_cast<int>(buffer_.size()))
-                    : ::recv(socket(), buffer_.data(), buffer_.size(), 0);
-      });
-      if (got <= 0) return got;
-      begin_ = 0;
-      end_ = static_cast<std::size_t>(got);
-    }
-    const std::size_t part = std::min(size, end_ - begin_);
-    std::memcpy(to, buffer_.data() + begin_, part);
-    begin_ += part;
-    return static_cast<ssize_t>(part);
-  }
-
-  ssize_t write(const char* from, std::size_t size) override {
-    for (std::size_t done = 0; done < size;) {
-      const std::size_t part = std::min(size - done, buffer_.size());
-      const ssize_t sent = moved(POLLOUT, [&]() -> ssize_t {
-        return tls_ ? SSL_write(tls_.get(), from + done, static_cast<int>(part))
-                    : ::send(socket(), from + done, part, MSG_NOSIGNAL);
-      });
-      if (sent <= 0) return -1;
-      done += static_cast<std::size_t>(sent);
-    }
-    return static_cast<ssize_t>(size);
-  }
-
- private:
-  /// Returns what `attempt` returns once the socket is ready: 0 at the end of the stream, -1 for a
-  /// failure.
-  template <class Attempt>
-  ssize_t moved(short direction, const Attempt& attempt) {
-    for (;;) {
-      if (tls_) ERR_clear_error();
-      const ssize_t bytes = attempt();
-      if (bytes > 0) {
-        bytes_ += bytes;
-        return bytes;
-      }
-      const short events = awaited(direction, bytes);
-      if (events == 0) return bytes;
-      const Duration timeout =
-          kTimeout + std::chrono::seconds(1) * bytes_ / kLeastBytesPerSecond - waited_;
-      if (!ready(events, timeout)) return -1;
-    }
-  }
-
-  /// The poll event to wait for before another attempt; 0: there is to be none.
-  short awaited(short direction, ssize_t bytes) const {
-    if (!tls_) return bytes < 0 && (errno == EAGAIN || errno == EINTR) ? direction : 0;
-    const int error = SSL_get_error(tls_.get(), static_cast<int>(bytes));
-    return error == SSL_ERROR_WANT_READ ? POLLIN : error == SSL_ERROR_WANT_WRITE ? POLLOUT : 0;
-  }
-
-  bool ready(short events, Duration timeout) {
-    if (timeout <= Duration{}) return false;
-    const Mono before = env_->now();
-    pollfd one{socket(), events, 0};
-    int found = 0;
-    for (bool in_time = true; found == 0 && in_time;) {
-      const Duration so_far = env_->now() - before;
-      Duration left = timeout - so_far;
-      if (env_->stop_signals() > 0) left = std::min(left, kLinger - so_far);  // nobody waits for it
-      if (is_stranger_ && waiting_ > 0)
-        left = std::min(left, kLinger / (1 + waiting_ / kMostConnections) - waited_ - so_far);
-      in_time = left > Duration{};
-      const auto part =
-          std::chrono::ceil<std::chrono::milliseconds>(std::clamp(left, Duration{}, kLook));
-      found = ::poll(&one, 1, static_cast<int>(part.count()));
-    }
-    waited_ += env_->now() - before;
-    return found > 0;
-  }
-
-  std::unique_ptr<os::Env> env_;
-  const std::atomic<int>& waiting_;
-  os::Fd socket_;
-  std::unique_ptr<SSL, TlsFree> tls_;
-  bool is_stranger_ = true;
-  bool is_open_ = false;
-  Duration waited_{};       // in this request
-  std::int64_t bytes_ = 0;  // of it and of its answer
-  std::array<char, 16384> buffer_;
-  std::size_t begin_ = 0, end_ = 0;  // of what was received and not yet read
-};
+thread_local const Connection* answered_connection = nullptr;  // by this thread
 
 /// The library's threads, and how many connections wait for one.
 class ConnectionThreads final : public httplib::TaskQueue {
@@ -180,18 +35,104 @@ class ConnectionThreads final : public httplib::TaskQueue {
   httplib::ThreadPool threads_{kMostConnections};
 };
 
-/// What the library should not do to a request: keep a form's body to 8 KiB (which is what curl
-/// calls any body unless told otherwise), and wait for the end of the connection where a POST does
-/// not say that it has no body. Nor should it compress what it answers: where a client takes Brotli
-/// it does so at its slowest, 22 s for 13 MB that take half a second to make.
-void as_plain_request(httplib::Request& request) {
-  request.headers.erase("Content-Type");
-  request.headers.erase("Accept-Encoding");
-  if (!request.has_header("Content-Length") && !request.has_header("Transfer-Encoding"))
-    request.set_header("Content-Length", std::string("0"));
+/// One request and its answer, as the library sees them: a head that says that there is no body,
+/// and then the end of the stream. So the library cannot read a byte that belongs to another
+/// request.
+class Exchange final : public httplib::Stream {
+ public:
+  Exchange(Connection& connection, const RequestHead& head)
+      : connection_(connection),
+        head_(
+            fmt::format("{} {} HTTP/1.1\r\nContent-Length: 0\r\n\r\n", head.method, head.target)) {
+    answered_connection = &connection;
+  }
+  ~Exchange() override { answered_connection = nullptr; }
+
+  bool is_readable() const override { return at_ < head_.size(); }
+  bool is_writable() const override { return true; }
+  socket_t socket() const override { return connection_.socket(); }
+  void get_remote_ip_and_port(std::string&, int&) const override {}
+  void get_local_ip_and_port(std::string&, int&) const override {}
+  ssize_t read(char* to, std::size_t size) override {
+    const std::size_t part = std::min(size, head_.size() - at_);
+    std::memcpy(to, head_.data() + at_, part);
+    at_ += part;
+    return static_cast<ssize_t>(part);
+  }
+  ssize_t write(const char* from, std::size_t size) override {
+    return connection_.send({from, size}) ? static_cast<ssize_t>(size) : -1;
+  }
+
+ private:
+  Connection& connection_;
+  const std::string head_;
+  std::size_t at_ = 0;  // bytes of the head that were read
+};
+
+/// A part of a request that was not read: it was refused, or, without a refusal, the connection
+/// ended.
+using NotRead = std::optional<Refusal>;
+
+std::expected<RequestHead, NotRead> receive_head(Connection& connection) {
+  std::string text;
+  while (connection.receive()) {
+    while (text.empty() && connection.received().starts_with("\r\n")) connection.consume(2);
+    const std::size_t before = text.size();
+    text += connection.received();
+    const std::size_t length = head_length(text, before);
+    connection.consume(length == 0 ? text.size() - before : length - before);
+    if ((length == 0 ? text.size() : length) > kLongestHead)
+      return std::unexpected(
+          Refusal{431, fmt::format("the request's head is longer than {} bytes", kLongestHead)});
+    if (length == 0) continue;
+    text.resize(length);
+    auto head = read_head(text);
+    if (!head) return std::unexpected(std::move(head.error()));
+    return *std::move(head);
+  }
+  return std::unexpected(std::nullopt);
+}
+
+std::expected<std::string, NotRead> receive_body(Connection& connection, const RequestHead& head) {
+  std::string body;
+  if (head.content_length > kLargestBody)
+    return std::unexpected(Refusal{413, fmt::format("larger than {} bytes", kLargestBody)});
+  const bool has_body = head.is_chunked || head.content_length > 0;
+  if (has_body && head.expects_continue && !connection.send("HTTP/1.1 100 Continue\r\n\r\n"))
+    return std::unexpected(std::nullopt);
+  if (!head.is_chunked) body.reserve(head.content_length);
+  ChunkDecoder chunks(kLargestBody);
+  while (head.is_chunked ? !chunks.is_done() : body.size() < head.content_length) {
+    if (!connection.receive()) return std::unexpected(std::nullopt);
+    const auto received = connection.received();
+    std::size_t part = std::min(received.size(), head.content_length - body.size());
+    if (head.is_chunked) {
+      const auto decoded = chunks.decode(received, body);
+      if (!decoded) return std::unexpected(decoded.error());
+      part = *decoded;
+    } else {
+      body += received.substr(0, part);
+    }
+    connection.consume(part);
+  }
+  return body;
+}
+
+/// The fields that the library and the handlers may see. What the library would do on its own with
+/// others is not done: to send ranges, as many as are asked for; to compress at the slowest level
+/// (22 s for 13 MB that take half a second to make); to limit the body of a form to 8 KiB.
+httplib::Headers passed_on(httplib::Headers fields) {
+  for (const char* name : {"Accept-Encoding", "Connection", "Content-Length", "Content-Type",
+                           "Expect", "Range", "Transfer-Encoding"})
+    fields.erase(name);
+  return fields;
 }
 
 }  // namespace
+
+bool client_left() {
+  return answered_connection != nullptr && answered_connection->client_left();
+}
 
 Result<TlsContext> tls_context(const std::string& certificate, const std::string& key) {
   TlsContext context(SSL_CTX_new(TLS_server_method()));
@@ -203,8 +144,8 @@ Result<TlsContext> tls_context(const std::string& certificate, const std::string
   return context;
 }
 
-BoundedServer::BoundedServer(TlsContext tls, Admits admits)
-    : tls_(std::move(tls)), admits_(std::move(admits)) {
+BoundedServer::BoundedServer(TlsContext tls, Admits admits, OnAnswer on_answer)
+    : tls_(std::move(tls)), admits_(std::move(admits)), on_answer_(std::move(on_answer)) {
   new_task_queue = [waiting = waiting_] { return new ConnectionThreads(waiting); };
 }
 
@@ -217,22 +158,59 @@ int BoundedServer::bind(const std::string& host, int port) {
   return port;
 }
 
+/// Answers a request that the library does not see. The connection ends with it.
+void BoundedServer::refuse(Connection& connection, const Refusal& refusal) const {
+  const std::string body = failed({ErrorKind::invalid, refusal.why}, refusal.status).body;
+  connection.send(
+      fmt::format("HTTP/1.1 {} Refused\r\nConnection: close\r\nContent-Type: application/json\r\n"
+                  "Content-Length: {}\r\n\r\n{}",
+                  refusal.status, body.size(), body));
+  if (on_answer_) on_answer_(refusal.status);
+}
+
+/// Reads one request and answers it. Returns whether another one may follow on the connection: only
+/// if this one was read to its end.
+bool BoundedServer::answer_one(Connection& connection, bool is_last) {
+  const auto head = receive_head(connection);
+  if (!head) {
+    if (head.error()) refuse(connection, *head.error());
+    return false;
+  }
+  httplib::Request request;
+  request.method = head->method;
+  request.target = head->target;
+  for (const auto& [name, value] : head->fields) request.headers.emplace(name, value);
+  const auto role = admits_(request);
+  std::string body;
+  if (role) {
+    if (*role != Role::none) connection.is_known();
+    auto received = receive_body(connection, *head);
+    if (!received) {
+      if (received.error()) refuse(connection, *received.error());
+      return false;
+    }
+    // The bodies of these methods have no meaning (RFC 9110, 9.3.1 and 9.3.2).
+    if (head->method != "GET" && head->method != "HEAD") body = *std::move(received);
+  }
+  const bool closes = is_last || !role || !head->keeps_connection;
+  Exchange exchange(connection, *head);
+  bool library_closes = false;
+  const bool is_answered =
+      process_request(exchange, closes, library_closes, [&](httplib::Request& seen) {
+        seen.path = "/";  // routes use the target
+        seen.headers = passed_on(std::move(request.headers));
+        seen.body = std::move(body);
+      });
+  return is_answered && !closes;
+}
+
 bool BoundedServer::process_and_close_socket(socket_t socket) {
   Connection connection(socket, tls_.get(), *waiting_);
-  bool goes_on = connection.open(), closed = false, refused = false;
-  const auto set_up = [&](httplib::Request& request) {
-    as_plain_request(request);
-    const auto role = admits_(request);
-    refused = !role;
-    if (role && *role != Role::none) connection.is_known();
-    if (!refused) return;
-    request.headers.erase("Connection");
-    request.set_header("Connection", std::string("close"));
-  };
-  for (std::size_t left = keep_alive_max_count_; goes_on && !closed && !refused && left > 0; --left)
-    goes_on = svr_sock_ != INVALID_SOCKET && connection.next_request() &&
-              process_request(connection, left == 1, closed, set_up);
-  return goes_on;
+  bool is_open = connection.open();
+  for (std::size_t left = keep_alive_max_count_; is_open && left > 0; --left)
+    is_open = svr_sock_ != INVALID_SOCKET && connection.next_request() &&
+              answer_one(connection, left == 1);
+  return is_open;
 }
 
 }  // namespace berth::api

@@ -5,7 +5,6 @@
 #pragma once
 
 #include <httplib.h>
-#include <openssl/ssl.h>
 
 #include <atomic>
 #include <functional>
@@ -13,32 +12,38 @@
 #include <optional>
 #include <string>
 
+#include "berth/api/connection.h"
+#include "berth/api/http_message.h"
 #include "berth/api/routes.h"
 #include "berth/base/result.h"
-#include "berth/os/env.h"
 
 namespace berth::api {
-
-struct TlsContextFree {
-  void operator()(SSL_CTX* context) const { SSL_CTX_free(context); }
-};
-using TlsContext = std::unique_ptr<SSL_CTX, TlsContextFree>;
 
 /// Reads the server's certificate and key. invalid: the files do not hold them.
 Result<TlsContext> tls_context(const std::string& certificate, const std::string& key);
 
-/// A server that gives up a request whose bytes, or those of its answer, took too long: more than
-/// ten seconds, and a second for each 64 KiB that came or went.
+/// The limit of a request's body in bytes.
+inline constexpr std::size_t kLargestBody = 64U << 20;
+
+/// Returns true if the client of the request that this thread answers has closed its connection.
+bool client_left();
+
+/// A server that reads each request itself, strictly and within limits (http_message.h), and leaves
+/// the answer to the library.
 ///
-/// While connections wait for a thread, one that has not shown a role gives way when the server has
-/// waited a second for it, or less where more wait than there are threads.
+/// It gives up a request whose bytes, or those of its answer, took too long: more than ten seconds,
+/// and a second for each 64 KiB that came or went. While connections wait for a thread, one that
+/// has not shown a role gives way when the server has waited a second for it, or less where more
+/// wait than there are threads.
 class BoundedServer final : public httplib::Server {
  public:
-  /// The role of a request; nullopt: it is refused.
+  /// The role of a request, of which only the head is read yet; nullopt: it is refused.
   using Admits = std::function<std::optional<Role>(const httplib::Request&)>;
-  /// Without `tls` the server speaks plain HTTP. It closes the connection behind a request that is
-  /// refused: the library does not read its body, and would take that for the next request.
-  BoundedServer(TlsContext tls, Admits admits);
+  /// Receives the status of each answer that the library does not see; any thread.
+  using OnAnswer = std::function<void(int status)>;
+  /// Without `tls` the server speaks plain HTTP. It closes the connection after a request that is
+  /// refused or cannot be read, whose body would otherwise be taken for the next request.
+  BoundedServer(TlsContext tls, Admits admits, OnAnswer on_answer);
   /// Binds an address, or any port of it where `port` is 0, and lets hundreds of connections wait
   /// to be accepted: of the library's own five each further one tries again after a second. Returns
   /// the port; -1: it cannot be had.
@@ -46,8 +51,11 @@ class BoundedServer final : public httplib::Server {
 
  private:
   bool process_and_close_socket(socket_t socket) override;
+  bool answer_one(Connection& connection, bool is_last);
+  void refuse(Connection& connection, const Refusal& refusal) const;
   TlsContext tls_;
   Admits admits_;
+  OnAnswer on_answer_;
   const std::shared_ptr<std::atomic<int>> waiting_ = std::make_shared<std::atomic<int>>(0);
 };
 

@@ -12,8 +12,6 @@
 namespace berth::api {
 namespace {
 
-constexpr std::size_t kLargestBody = 64U << 20;
-
 /// Whether the host is a loopback address or localhost; a name such as 127.0.0.1.example.org is
 /// not.
 bool loopback(std::string_view host) {
@@ -127,7 +125,6 @@ class BlockedSignals {
 void set_up(httplib::Server& server, std::span<const Route> routes, const ServerOptions& options) {
   server.set_tcp_nodelay(true);
   server.set_socket_options(own_port);
-  server.set_payload_max_length(kLargestBody);
   const auto answer = [routes, &options](const httplib::Request& request,
                                          httplib::Response& response) {
     const auto mark = request.target.find('?');
@@ -167,16 +164,16 @@ void set_up(httplib::Server& server, std::span<const Route> routes, const Server
   server.Post(".*", answer);
   server.Put(".*", answer);
   server.Delete(".*", answer);
+  server.Patch(".*", answer);
+  server.Options(".*", answer);
   server.set_exception_handler([](const auto&, auto& response, const std::exception_ptr&) {
     say(response, failed({ErrorKind::io, "out of memory, or a fault of the server"}));
   });
   server.set_error_handler([](const auto&, auto& response) {
     if (!response.body.empty()) return;
-    const std::string why =
-        response.status == 413
-            ? fmt::format("larger than {} bytes", kLargestBody)
-            : fmt::format("the request was not understood ({})", response.status);
-    say(response, failed({ErrorKind::invalid, why}, response.status));
+    say(response, failed({ErrorKind::invalid,
+                          fmt::format("the request was not understood ({})", response.status)},
+                         response.status));
   });
 }
 
@@ -194,10 +191,11 @@ Status serve(os::Env& env, std::span<const Route> routes, const ServerOptions& o
   if (tls) {
     BERTH_ASSIGN(context, tls_context(options.certificate, options.key));
   }
-  BoundedServer server(std::move(context), [&](const httplib::Request& request) {
+  const auto admits = [&](const httplib::Request& request) {
     return refusal(request, routes, options).first == 0 ? std::optional(role_of(request, options))
                                                         : std::nullopt;
-  });
+  };
+  BoundedServer server(std::move(context), admits, options.on_answer);
   set_up(server, routes, options);
   const int port = server.bind(options.host, options.port);
   if (port < 0)
