@@ -95,7 +95,8 @@ TEST(Agent, WhatALaunchSaysOfItsEnvironmentWins) {
                                      {"NEW", "1"},
                                      {"OMP_NUM_THREADS", "1"},
                                      {"ONLY", "here"},
-                                     {"PATH", "/other"}}));
+                                     {"PATH", "/other"},
+                                     {"PYTHONUNBUFFERED", "1"}}));
 }
 
 TEST(Agent, ARunnerElsewhereAddsToTheEnvironmentOfTheMachine) {
@@ -121,9 +122,11 @@ TEST(Agent, ARunnerElsewhereAddsToTheEnvironmentOfTheMachine) {
     return variable.first.ends_with("DEVICES") || variable.first == "BERTH_ALLOC";
   });
   std::ranges::sort(seen);
-  EXPECT_EQ(seen,
-            (exec::Environment{
-                {"HOME", "/there"}, {"NEW", "1"}, {"OMP_NUM_THREADS", "1"}, {"PATH", "/set"}}));
+  EXPECT_EQ(seen, (exec::Environment{{"HOME", "/there"},
+                                     {"NEW", "1"},
+                                     {"OMP_NUM_THREADS", "1"},
+                                     {"PATH", "/set"},
+                                     {"PYTHONUNBUFFERED", "1"}}));
 }
 
 TEST(Agent, WhatEndedMeanwhileIsToldToTheNextRunnerOnce) {
