@@ -247,11 +247,18 @@ TEST_P(StudyTest, AStoppedOneIsAskedForNothingAndStillTold) {
   EXPECT_EQ(ask(again), "2");
 }
 
+TEST_P(StudyTest, AGoalThatIsNotFiniteFailsTheTrial) {
+  Study study = submit();
+  EXPECT_EQ(ask(study), "1");
+  EXPECT_TRUE(tell(study, "1", HUGE_VAL));
+  const auto trial = store_->tasks(study.record().id)->at(0);
+  EXPECT_EQ(trial.state, store::TaskState::failed);
+}
+
 TEST_P(StudyTest, WhatMakesNoSenseIsRefused) {
   Study study = submit();
   EXPECT_EQ(ask(study), "1");
   EXPECT_EQ(kind(study.tell("1", {}, {.metrics = {{"g", 1}}})), ErrorKind::invalid);
-  EXPECT_EQ(kind(tell(study, "1", HUGE_VAL)), ErrorKind::invalid);
   EXPECT_EQ(kind(tell(study, "7", 1)), ErrorKind::not_found);
   EXPECT_TRUE(tell(study, "1", 1));
   EXPECT_EQ(kind(tell(study, "1", 1)), ErrorKind::invalid);
