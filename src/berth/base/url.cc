@@ -33,7 +33,8 @@ bool is_blank(char c) {
 }
 
 /// The length of a URL without its scheme, at the beginning of a text, and after a text. After a
-/// quote it ends with that quote; it may be escaped, as in JSON.
+/// quote it ends with that quote; it may be escaped, as in JSON. "[?" ends it too: it
+/// is part of descriptions of URLs, as "postgresql://HOST/DATABASE[?OPTION=VALUE]".
 std::size_t url_end(std::string_view text, std::string_view before) {
   while (!before.empty() &&
          (alphanumeric(before.back()) || std::string_view("+-.").contains(before.back())))
@@ -44,8 +45,9 @@ std::size_t url_end(std::string_view text, std::string_view before) {
                          : is_blank(c) || is_quote(c) || c == '<' || c == '>';
   };
   std::size_t end = 0;
-  while (end < text.size() && !ends(text[end])) ++end;
+  while (end < text.size() && !ends(text[end]) && !text.substr(end).starts_with("[?")) ++end;
   while (end < text.size() && end > 0 && text[end - 1] == '\\') --end;
+  if (end > 0 && text[end - 1] == ':') --end;  // as in "URL: what is wrong"
   return end;
 }
 

@@ -62,6 +62,9 @@ TEST(Url, SecretsAreRemovedWhereverAUrlIsInAText) {
       {R"({"a":"http://b?S","c":"say \"http://b?S\""})",
        R"({"a":"http://b?…","c":"say \"http://b?…\""})"},
       {"--in=https://host/a?S", "--in=https://host/a?…"},
+      {"http://host/a?b=S: not found", "http://host/a?…: not found"},
+      {"http://host/a[1-3]?S", "http://host/a[1-3]?…"},
+      {"expected db://HOST/NAME[?OPTION=VALUE]", "expected db://HOST/NAME[?OPTION=VALUE]"},
       {"is it? http://", "is it? http://"},
       {"", ""},
   };
