@@ -198,5 +198,145 @@ http {{
                 self.assertEqual(self.attacked(method, fields, body, b"/unbuffered"), ["chat"], (method, fields))
 
 
+def slow_fleet():
+    """Each server's percentile is simulated, which takes some 40 ms."""
+    fleet = json.loads(json.dumps(FLEET))
+    fleet["serviceClassData"]["serviceClasses"][0]["modelTargets"] = [{"model": "llama", "slo-itl-p99": 60}]
+    fleet["serverData"]["servers"] = [
+        {"name": f"s{i}", "class": "gold", "model": "llama",
+         "currentAlloc": {"load": {"arrivalRate": 60 + i, "avgInTokens": 200 + i, "avgOutTokens": 100 + i}}} for i in range(3000)]
+    return json.dumps(fleet).encode()
+
+
+def entries(path, entry, count):
+    """A fleet with so many entries in one list."""
+    of, key = path.split(".")
+    return b'{"%s":{"%s":[' % (of.encode(), key.encode()) + b",".join(entry.encode().replace(b"#", b"%d" % i) for i in range(count)) + b"]}}"
+
+
+# What a request may take of memory: this many times its body, this much for each entry of a fleet, and some that is always there.
+FACTOR, EACH, FIXED = 40, 4096, 32 << 20
+MOST = 100_000
+SIZE = 2 << 20
+SHAPES = {
+    "empty lists": lambda: b'{"a":[' + b"[]," * (SIZE // 3) + b"[]]}",
+    "empty maps": lambda: b'{"a":[' + b"{}," * (SIZE // 3) + b"{}]}",
+    "numbers": lambda: b'{"a":[' + b"1," * (SIZE // 2) + b"1]}",
+    "keys": lambda: b"{" + b",".join(b'"%d":1' % i for i in range(SIZE // 10)) + b"}",
+    "nested": lambda: b'{"a":[' + b",".join([b'{"":' * 50 + b"1" + b"}" * 50] * (SIZE // 251)) + b"]}",
+    "text": lambda: b'{"a":"' + b"\\u0041" * (SIZE // 6) + b'"}',
+    "not JSON": lambda: b"[" * SIZE,
+    "too deep": lambda: b'{"a":' * (SIZE // 5),
+}
+FLEETS = {
+    "accelerators": ("acceleratorData.accelerators", '{"name":"a#"}'),
+    "servers": ("serverData.servers", '{"name":"s#"}'),
+    "types": ("capacityData.count", '{"type":"t#"}'),
+    "models": ("modelData.models", '{"name":"m#","acc":"a"}'),
+    "classes": ("serviceClassData.serviceClasses", '{"name":"c#"}'),
+}
+
+
+class CostlyRequests(Server):
+    def setUp(self):
+        super().setUp()
+        self.serve()
+        self.proc = f"/proc/{self.server.pid}"
+
+    def post(self, body, path=b"/v1/plan"):
+        """The status of the answer, and the seconds until it."""
+        begun = time.monotonic()
+        with socket.create_connection((self.url.hostname, self.url.port), timeout=120) as raw:
+            raw.sendall(b"POST " + path + b" HTTP/1.1\r\n" + self.host + b"Connection: close\r\nContent-Length: %d\r\n\r\n" % len(body))
+            try:
+                raw.sendall(body)
+            except ConnectionError:
+                pass
+            got = b"".join(iter(lambda: raw.recv(1 << 20), b""))
+        return answers(got[:100]), time.monotonic() - begun
+
+    def memory(self, what):
+        with open(f"{self.proc}/status") as status:
+            return next(int(line.split()[1]) << 10 for line in status if line.startswith(what))
+
+    def processor_ticks(self):
+        with open(f"{self.proc}/stat") as stat:
+            return int(stat.read().rpartition(")")[2].split()[11])
+
+    def begin_slow(self):
+        """A request that takes minutes, once the server computes its answer."""
+        raw = socket.create_connection((self.url.hostname, self.url.port))
+        self.addCleanup(raw.close)
+        body, before = slow_fleet(), self.processor_ticks()
+        raw.sendall(b"POST /v1/plan HTTP/1.1\r\n" + self.host + b"Content-Length: %d\r\n\r\n" % len(body) + body)
+        until(lambda: self.processor_ticks() > before + 50, "the server computes")
+        return raw
+
+    @unittest.skipIf(os.environ.get("BERTH_SANITIZE"), "a sanitizer's memory is its own")
+    def test_memory_is_a_bounded_multiple_of_the_body_and_is_given_back(self):
+        self.post(b"{}")
+        bodies = {name: (shape(), 0) for name, shape in SHAPES.items()}
+        bodies |= {name: (entries(*of, MOST // 4), MOST // 4) for name, of in FLEETS.items()}
+        bodies["too many servers"] = entries(*FLEETS["servers"], 2 * MOST), 0
+        for name, (body, count) in bodies.items():
+            with open(f"{self.proc}/clear_refs", "w") as peak:
+                peak.write("5")
+            before = self.memory("VmRSS")
+            status, seconds = self.post(body)
+            grown = self.memory("VmHWM") - before
+            if os.environ.get("BERTH_FIGURES"):
+                print(f"{name}: {status} {len(body)} bytes, {seconds:.2f} s, {grown / len(body):.1f} times, {grown // max(count, 1)} an entry")
+            self.assertLess(grown, FACTOR * len(body) + EACH * count + FIXED, name)
+            until(lambda: self.memory("VmRSS") - before < FIXED, f"{name}: the memory is given back", 20)
+
+    def test_reading_takes_time_that_is_linear_in_the_body(self):
+        for name, of in FLEETS.items():
+            few, many = (min(self.post(entries(*of, count))[1] for _ in range(2)) for count in (MOST // 80, MOST // 4))
+            self.assertLess(many, 100 * few + 1, name)  # 20 times the entries; the square would be 400
+
+    def test_a_fleet_with_too_many_pairs_or_entries_is_refused(self):
+        for name in ("servers", "types"):
+            self.assertEqual(self.post(entries(*FLEETS[name], MOST + 1))[0], [400], name)
+        pairs = entries(*FLEETS["servers"], 10_000)[:-1] + b"," + entries(*FLEETS["accelerators"], 1_001)[1:]
+        self.assertEqual(self.post(pairs)[0], [400])
+
+    def test_a_server_whose_client_left_stops_computing(self):
+        self.begin_slow().close()
+
+        def rests():
+            before = self.processor_ticks()
+            time.sleep(0.3)
+            return self.processor_ticks() - before <= 2
+        until(rests, "the server rests", 30)
+        self.assertEqual(self.servers(), ["chat"])
+
+    def test_a_stop_signal_ends_a_server_that_computes(self):
+        self.begin_slow()
+        self.server.terminate()
+        begun = time.monotonic()
+        self.assertEqual(self.server.wait(timeout=30), 0)
+        if os.environ.get("BERTH_FIGURES"):
+            print(f"ended after {time.monotonic() - begun:.2f} s")
+
+    def test_a_stop_signal_ends_a_server_that_reads(self):
+        for data in (b"", b"G", b"POST /v1/plan HTTP/1.1\r\n" + self.host + b"Content-Length: 1000\r\n\r\n{",
+                     b"POST /v1/plan HTTP/1.1\r\n" + self.host + b"Transfer-Encoding: chunked\r\n\r\n5\r\n{"):
+            raw = socket.create_connection((self.url.hostname, self.url.port))
+            self.addCleanup(raw.close)
+            raw.sendall(data)
+        self.server.terminate()
+        self.assertEqual(self.server.wait(timeout=30), 0)
+
+    def test_what_would_change_the_fleet_changes_nothing_once_its_client_left(self):
+        raw = socket.create_connection((self.url.hostname, self.url.port))
+        body, before = slow_fleet(), self.processor_ticks()
+        raw.sendall(b"POST /optimizeOne HTTP/1.1\r\n" + self.host + b"Content-Length: %d\r\n\r\n" % len(body) + body)
+        until(lambda: self.processor_ticks() > before + 50, "the server computes")
+        raw.close()
+        self.assertEqual(self.servers(), ["chat"])
+        self.assertEqual(self.post(json.dumps(FLEET).encode())[0], [200], "the next one has its turn")
+        self.assertEqual(self.servers(), ["chat"])
+
+
 if __name__ == "__main__":
     unittest.main()

@@ -1,8 +1,10 @@
 #include "berth/api/connections.h"
 
+#include <malloc.h>
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <utility>
 
@@ -12,7 +14,10 @@
 namespace berth::api {
 namespace {
 
-constexpr int kMostWaiting = 512;  // connections that wait to be accepted
+constexpr int kMostWaiting = 512;                        // connections that wait to be accepted
+constexpr std::size_t kLarge = 256U << 10;               // bytes of a body that waits for its turn
+constexpr auto kLongestWait = std::chrono::seconds(60);  // for that turn
+constexpr auto kBetweenLooks = std::chrono::milliseconds(100);  // whether the client is still there
 
 thread_local const Connection* answered_connection = nullptr;  // by this thread
 
@@ -93,7 +98,26 @@ std::expected<RequestHead, NotRead> receive_head(Connection& connection) {
   return std::unexpected(std::nullopt);
 }
 
-std::expected<std::string, NotRead> receive_body(Connection& connection, const RequestHead& head) {
+/// The bytes of a body, as part of those of all requests.
+class Charge {
+ public:
+  explicit Charge(std::atomic<std::size_t>& total) : total_(total) {}
+  ~Charge() { total_ -= bytes_; }
+  Charge(const Charge&) = delete;
+  Charge& operator=(const Charge&) = delete;
+  /// Returns false if the bodies are too many.
+  bool add(std::size_t bytes) {
+    bytes_ += bytes;
+    return (total_ += bytes) <= kMostBodies;
+  }
+
+ private:
+  std::atomic<std::size_t>& total_;
+  std::size_t bytes_ = 0;
+};
+
+std::expected<std::string, NotRead> receive_body(Connection& connection, const RequestHead& head,
+                                                 Charge& charge) {
   std::string body;
   if (head.content_length > kLargestBody)
     return std::unexpected(Refusal{413, fmt::format("larger than {} bytes", kLargestBody)});
@@ -114,6 +138,8 @@ std::expected<std::string, NotRead> receive_body(Connection& connection, const R
       body += received.substr(0, part);
     }
     connection.consume(part);
+    if (!charge.add(part))
+      return std::unexpected(Refusal{503, "the server reads too many large requests; try again"});
   }
   return body;
 }
@@ -168,6 +194,16 @@ void BoundedServer::refuse(Connection& connection, const Refusal& refusal) const
   if (on_answer_) on_answer_(refusal.status);
 }
 
+/// Waits until no other request with a large body is answered.
+std::optional<Refusal> BoundedServer::wait_for_turn(
+    std::unique_lock<std::timed_mutex>& turn) const {
+  for (std::chrono::milliseconds waited{}; !turn.try_lock_for(kBetweenLooks);
+       waited += kBetweenLooks)
+    if (waited >= kLongestWait || client_left() || svr_sock_ == INVALID_SOCKET)
+      return Refusal{503, "the server is busy with other large requests; try again"};
+  return std::nullopt;
+}
+
 /// Reads one request and answers it. Returns whether another one may follow on the connection: only
 /// if this one was read to its end.
 bool BoundedServer::answer_one(Connection& connection, bool is_last) {
@@ -182,9 +218,10 @@ bool BoundedServer::answer_one(Connection& connection, bool is_last) {
   for (const auto& [name, value] : head->fields) request.headers.emplace(name, value);
   const auto role = admits_(request);
   std::string body;
+  Charge charge(large_.bodies);
   if (role) {
     if (*role != Role::none) connection.is_known();
-    auto received = receive_body(connection, *head);
+    auto received = receive_body(connection, *head, charge);
     if (!received) {
       if (received.error()) refuse(connection, *received.error());
       return false;
@@ -194,6 +231,13 @@ bool BoundedServer::answer_one(Connection& connection, bool is_last) {
   }
   const bool closes = is_last || !role || !head->keeps_connection;
   Exchange exchange(connection, *head);
+  const bool is_large = body.size() > kLarge;
+  std::unique_lock turn(large_.turn, std::defer_lock);
+  if (is_large)
+    if (const auto refusal = wait_for_turn(turn)) {
+      refuse(connection, *refusal);
+      return false;
+    }
   bool library_closes = false;
   const bool is_answered =
       process_request(exchange, closes, library_closes, [&](httplib::Request& seen) {
@@ -201,6 +245,7 @@ bool BoundedServer::answer_one(Connection& connection, bool is_last) {
         seen.headers = passed_on(std::move(request.headers));
         seen.body = std::move(body);
       });
+  if (is_large) ::malloc_trim(0);
   return is_answered && !closes;
 }
 

@@ -9,6 +9,7 @@
 #include <atomic>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 
@@ -22,11 +23,17 @@ namespace berth::api {
 /// Reads the server's certificate and key. invalid: the files do not hold them.
 Result<TlsContext> tls_context(const std::string& certificate, const std::string& key);
 
-/// The limit of a request's body in bytes.
-inline constexpr std::size_t kLargestBody = 64U << 20;
+/// The limits of a request's body, and of the bodies of all requests that are under way, in bytes.
+inline constexpr std::size_t kLargestBody = 64U << 20, kMostBodies = 256U << 20;
 
 /// Returns true if the client of the request that this thread answers has closed its connection.
 bool client_left();
+
+/// The large requests that are under way. What a request needs of memory is a multiple of its body.
+struct LargeRequests {
+  std::atomic<std::size_t> bodies = 0;  ///< Bytes of all bodies that were received.
+  std::timed_mutex turn;                ///< One request with a large body is answered at a time.
+};
 
 /// A server that reads each request itself, strictly and within limits (http_message.h), and leaves
 /// the answer to the library.
@@ -35,6 +42,9 @@ bool client_left();
 /// and a second for each 64 KiB that came or went. While connections wait for a thread, one that
 /// has not shown a role gives way when the server has waited a second for it, or less where more
 /// wait than there are threads.
+///
+/// Requests with large bodies are answered one after another, and their memory goes back to the
+/// system. A body for which there is no room among the others is refused with 503.
 class BoundedServer final : public httplib::Server {
  public:
   /// The role of a request, of which only the head is read yet; nullopt: it is refused.
@@ -52,10 +62,12 @@ class BoundedServer final : public httplib::Server {
  private:
   bool process_and_close_socket(socket_t socket) override;
   bool answer_one(Connection& connection, bool is_last);
+  std::optional<Refusal> wait_for_turn(std::unique_lock<std::timed_mutex>& turn) const;
   void refuse(Connection& connection, const Refusal& refusal) const;
   TlsContext tls_;
   Admits admits_;
   OnAnswer on_answer_;
+  LargeRequests large_;
   const std::shared_ptr<std::atomic<int>> waiting_ = std::make_shared<std::atomic<int>>(0);
 };
 

@@ -98,6 +98,7 @@ ControlLoop::ControlLoop(os::Env& env, const remote::Cloud& cloud, const fleet::
                  options_.autoscaler.interval_s,
                  {{"hook", 0}, {"prometheus", 0}, {"record", 0}}} {
   BERTH_ASSERT(check(options_, system));
+  execution_.stop = [this] { return env_.stop_signals() > 0; };
   for (const auto& [name, server] : system.servers)
     queries_[name] = live_query(selector_of(options_, name, server), options_.window_s);
   publish({}, {});
@@ -228,6 +229,7 @@ Status ControlLoop::turn() {
   if (env_.stop_signals() > 0) return {};
   const double now_s = std::chrono::duration<double>(env_.now().time_since_epoch()).count();
   const auto decisions = autoscaler_.decide(now_s, live, execution_);
+  if (env_.stop_signals() > 0) return {};  // they may be incomplete
   for (const Decision& d : decisions) scalings_.add(d);
   published_.decided_at_s = std::chrono::duration<double>(env_.wall().time_since_epoch()).count();
   record(decisions, live);

@@ -31,7 +31,13 @@ struct Request {
   std::string query = {};  ///< What follows '?', as it was sent.
   Role role = Role::control;
   std::vector<std::string> parts = {};  ///< What {names} of the route's path stand for, decoded.
+  /// Return true once the client has left or the server ends, and once the answer has taken too
+  /// long. Called on the thread that answers; empty: false.
+  std::function<bool()> is_abandoned = {}, is_late = {};
 };
+inline bool is_abandoned(const Request& request) {
+  return request.is_abandoned && request.is_abandoned();
+}
 
 struct Reply {
   int status = 200;

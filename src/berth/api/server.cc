@@ -3,7 +3,11 @@
 #include <arpa/inet.h>
 
 #include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <csignal>
+#include <cstdio>
+#include <cstdlib>
 #include <future>
 
 #include "berth/api/connections.h"
@@ -11,6 +15,9 @@
 
 namespace berth::api {
 namespace {
+
+constexpr auto kLongestAnswer = std::chrono::minutes(5);  // after which a search ends
+constexpr auto kLongestEnd = std::chrono::seconds(3);     // after a stop signal
 
 /// Whether the host is a loopback address or localhost; a name such as 127.0.0.1.example.org is
 /// not.
@@ -122,18 +129,22 @@ class BlockedSignals {
   sigset_t before_;
 };
 
-void set_up(httplib::Server& server, std::span<const Route> routes, const ServerOptions& options) {
+void set_up(httplib::Server& server, std::span<const Route> routes, const ServerOptions& options,
+            const std::atomic<bool>& is_ending) {
   server.set_tcp_nodelay(true);
   server.set_socket_options(own_port);
-  const auto answer = [routes, &options](const httplib::Request& request,
-                                         httplib::Response& response) {
+  const auto answer = [routes, &options, &is_ending](const httplib::Request& request,
+                                                     httplib::Response& response) {
     const auto mark = request.target.find('?');
+    const auto latest = std::chrono::steady_clock::now() + kLongestAnswer;
     Reply reply = api::answer(
         routes, {.method = request.method,
                  .path = path_of(request),
                  .body = request.body,
                  .query = mark == std::string::npos ? "" : request.target.substr(mark + 1),
-                 .role = role_of(request, options)});
+                 .role = role_of(request, options),
+                 .is_abandoned = [&is_ending] { return is_ending || client_left(); },
+                 .is_late = [latest] { return std::chrono::steady_clock::now() > latest; }});
     response.status = reply.status;
     for (const auto& [name, value] : reply.headers) response.set_header(name, value);
     if (!reply.more) {
@@ -196,7 +207,8 @@ Status serve(os::Env& env, std::span<const Route> routes, const ServerOptions& o
                                                         : std::nullopt;
   };
   BoundedServer server(std::move(context), admits, options.on_answer);
-  set_up(server, routes, options);
+  std::atomic<bool> is_ending = false;
+  set_up(server, routes, options, is_ending);
   const int port = server.bind(options.host, options.port);
   if (port < 0)
     return fail(ErrorKind::io,
@@ -214,9 +226,12 @@ Status serve(os::Env& env, std::span<const Route> routes, const ServerOptions& o
     waited = work();
   else
     while (waited && env.stop_signals() == 0) waited = env.wait({}, std::nullopt);
+  is_ending = true;
   server.stop();
-  done.wait();
-  return waited;
+  // A computation that does not ask whether it is abandoned must not keep the server alive.
+  if (done.wait_for(kLongestEnd) == std::future_status::ready) return waited;
+  std::fflush(nullptr);
+  std::_Exit(waited ? 0 : exit_code(waited.error().kind));
 }
 
 }  // namespace berth::api

@@ -1,6 +1,9 @@
 #include "berth/base/json.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
+#include <numeric>
+#include <vector>
 
 #include "berth/base/json_error.h"
 #include "berth/base/json_place.h"
@@ -11,7 +14,118 @@
 namespace berth {
 namespace {
 
-constexpr int kDeepestJson = 64;
+constexpr std::size_t kDeepestJson = 64;
+constexpr std::size_t kFewKeys = 16;  // up to this number they are compared pair by pair
+
+/// For each entry of a map the last entry with its key; empty if no key is
+/// given twice.
+std::vector<std::size_t> last_of_each_key(const Json::object_t::Container& entries) {
+  std::vector<std::size_t> last;
+  const std::size_t count = entries.size();
+  bool is_twice = false;
+  if (count <= kFewKeys) {
+    for (std::size_t i = 0; i < count && !is_twice; ++i)
+      for (std::size_t j = 0; j < i && !is_twice; ++j)
+        is_twice = entries[i].first == entries[j].first;
+    if (!is_twice) return last;
+  }
+  std::vector<std::size_t> order(count);
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  const auto key = [&](std::size_t i) -> const std::string& { return entries[i].first; };
+  std::ranges::stable_sort(order, {}, key);
+  is_twice = std::ranges::adjacent_find(order, {}, key) != order.end();
+  if (!is_twice) return last;
+  last.resize(count);
+  for (std::size_t i = count; i-- > 0;)
+    last[order[i]] =
+        i + 1 < count && key(order[i]) == key(order[i + 1]) ? last[order[i + 1]] : order[i];
+  return last;
+}
+
+/// Builds a value from the parser's events, in time that is linear in the text
+/// (but for sorting the keys of large maps). The library's own builders compare
+/// each key with all earlier ones of its map, and look through all earlier
+/// elements of a list after each map in it. A key that is given twice has its
+/// last value, at its first place.
+class JsonBuilder {
+ public:
+  bool null() { return add(nullptr); }
+  bool boolean(bool truth) { return add(truth); }
+  bool number_integer(Json::number_integer_t number) { return add(number); }
+  bool number_unsigned(Json::number_unsigned_t number) { return add(number); }
+  bool number_float(Json::number_float_t number, const std::string&) { return add(number); }
+  bool string(std::string& text) { return add(std::move(text)); }
+  bool binary(Json::binary_t&) { return false; }  // JSON has none
+  bool start_object(std::size_t) { return open(Json::object()); }
+  bool start_array(std::size_t) { return open(Json::array()); }
+  bool key(std::string& name) {
+    entries_of(*open_.back()).emplace_back(std::move(name), Json());
+    return true;
+  }
+  bool end_object() {
+    auto& entries = entries_of(*open_.back());
+    if (const auto last = last_of_each_key(entries); !last.empty()) {
+      Json::object_t::Container once;
+      std::vector<bool> is_taken(entries.size());
+      for (std::size_t i = 0; i < entries.size(); ++i)
+        if (!is_taken[last[i]]) {
+          once.emplace_back(entries[i].first, std::move(entries[last[i]].second));
+          is_taken[last[i]] = true;
+        }
+      entries.swap(once);
+    }
+    return end_array();
+  }
+  bool end_array() {
+    open_.pop_back();
+    return true;
+  }
+  bool parse_error(std::size_t byte, const std::string&, const Json::exception& error) {
+    constexpr int kOutOfRange =
+        400;  // the number of the first such error; earlier ones are of syntax
+    error_ = error.id < kOutOfRange
+                 ? "not JSON: " + explain_json_error(text_, byte, error.what())
+                 : fmt::format("not JSON: {}", without_library_tag(error.what()));
+    return false;
+  }
+
+  explicit JsonBuilder(std::string_view text) : text_(text) {}
+  Json& value() { return root_; }
+  const std::string& error() const { return error_; }
+
+ private:
+  static Json::object_t::Container& entries_of(Json& map) {
+    return *map.get_ptr<Json::object_t*>();
+  }
+  /// The place for the next value. Only the innermost container grows, so that
+  /// places of the others stay where they are.
+  Json& next() {
+    if (open_.empty()) return root_;
+    Json& parent = *open_.back();
+    return parent.is_array() ? parent.get_ptr<Json::array_t*>()->emplace_back()
+                             : entries_of(parent).back().second;
+  }
+  template <class Value>
+  bool add(Value&& value) {
+    next() = std::forward<Value>(value);
+    return true;
+  }
+  bool open(Json container) {
+    if (open_.size() == kDeepestJson) {
+      error_ = fmt::format("JSON nested more than {} deep", kDeepestJson);
+      return false;
+    }
+    Json& place = next();
+    place = std::move(container);
+    open_.push_back(&place);
+    return true;
+  }
+
+  const std::string_view text_;
+  Json root_;
+  std::vector<Json*> open_;  // the innermost last
+  std::string error_;
+};
 
 }  // namespace
 
@@ -19,25 +133,18 @@ std::string dump(const Json& value) {
   return value.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
+Json& append(Json& map, std::string key, Json value) {
+  Json::object_t::Container& entries = *map.get_ptr<Json::object_t*>();
+  return entries.emplace_back(std::move(key), std::move(value)).second;
+}
+
 Result<Json> parse_json(std::string_view text, JsonComments comments) {
-  bool too_deep = false;
-  const auto bounded = [&](int depth, Json::parse_event_t event, Json&) {
-    const bool opens =
-        event == Json::parse_event_t::array_start || event == Json::parse_event_t::object_start;
-    if (opens && depth >= kDeepestJson) too_deep = true;
-    return !too_deep;
-  };
-  try {
-    constexpr bool kThrows = true;
-    Json value = Json::parse(text, bounded, kThrows, comments == JsonComments::skipped);
-    if (too_deep) return fail(ErrorKind::invalid, "JSON nested more than {} deep", kDeepestJson);
-    return value;
-  } catch (const Json::parse_error& error) {
-    return fail(ErrorKind::invalid, "not JSON: {}",
-                explain_json_error(text, error.byte, error.what()));
-  } catch (const Json::exception& error) {  // a number that no double holds
-    return fail(ErrorKind::invalid, "not JSON: {}", without_library_tag(error.what()));
-  }
+  constexpr bool kIsWhole = true;  // nothing may follow
+  JsonBuilder builder(text);
+  if (!Json::sax_parse(text.begin(), text.end(), &builder, Json::input_format_t::json, kIsWhole,
+                       comments == JsonComments::skipped))
+    return fail(ErrorKind::invalid, "{}", builder.error());
+  return std::move(builder.value());
 }
 
 Status check_json(std::string_view text) {

@@ -16,6 +16,9 @@ using Json = nlohmann::ordered_json;
 
 /// One line; bytes that are not UTF-8 are replaced, never thrown about.
 std::string dump(const Json& value);
+/// Adds an entry to a map that does not have its key: in constant time, where `map[key]` compares
+/// the key with all others. Returns its value.
+Json& append(Json& map, std::string key, Json value);
 /// What is done with `// …` and `/* … */`, which JSON has not, and people's files may have.
 enum class JsonComments : std::uint8_t { refused, skipped };
 /// invalid: names the offset. At most 64 deep.

@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <cmath>
+
 #include <nlohmann/json.hpp>
 
 #include "berth/base/rng.h"
@@ -53,6 +56,56 @@ TEST(Json, RefusesWhatIsNone) {
     EXPECT_TRUE(json.error().message.starts_with("not JSON: ")) << json.error().message;
   }
   EXPECT_NE(parse_json("{\"a\": x}").error().message.find("column 7"), std::string::npos);
+}
+
+TEST(Json, AKeyThatIsGivenAgainHasItsLastValue) {
+  EXPECT_EQ(dump(*parse_json(R"({"a":1,"b":2,"a":{"c":3},"b":[]})")), R"({"a":{"c":3},"b":[]})");
+  std::string many = "{", expected = "{";
+  for (int i = 0; i < 100; ++i) {
+    many += fmt::format("\"k{}\":{},", i % 40, i);
+    if (i < 40)
+      expected += fmt::format("{}\"k{}\":{}", i > 0 ? "," : "", i, i < 20 ? i + 80 : i + 40);
+  }
+  many.back() = '}';
+  EXPECT_EQ(dump(*parse_json(many)), expected + "}");
+}
+
+/// The seconds that it takes to read the text, the least of three.
+double seconds_to_read(const std::string& text) {
+  double least = HUGE_VAL;
+  for (int i = 0; i < 3; ++i) {
+    const auto began = std::chrono::steady_clock::now();
+    EXPECT_TRUE(parse_json(text));
+    least = std::min(
+        least, std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count());
+  }
+  return least;
+}
+
+TEST(Json, TakesTimeThatIsLinearInTheText) {
+  const auto list = [](int count, const char* element) {
+    std::string text = "[0";
+    for (int i = 0; i < count; ++i) text += element;
+    return text + "]";
+  };
+  const auto map = [](int count) {
+    std::string text = R"({"":0)";
+    for (int i = 0; i < count; ++i) text += fmt::format(R"(,"{}":{})", i, i);
+    return text + "}";
+  };
+  constexpr int kFew = 1500, kMany = 40 * kFew;
+  const auto is_linear = [](double few, double many) { return many < 8 * 40 * few + 0.1; };
+  EXPECT_TRUE(is_linear(seconds_to_read(list(kFew, ",{}")), seconds_to_read(list(kMany, ",{}"))));
+  EXPECT_TRUE(is_linear(seconds_to_read(list(kFew, R"(,{"a":[]})")),
+                        seconds_to_read(list(kMany, R"(,{"a":[]})"))));
+  EXPECT_TRUE(is_linear(seconds_to_read(map(kFew)), seconds_to_read(map(kMany))));
+}
+
+TEST(Json, AppendsWithoutLookingForTheKey) {
+  Json map = Json::object();
+  append(map, "b", 1) = 2;
+  append(map, "a", Json::array());
+  EXPECT_EQ(dump(map), R"({"b":2,"a":[]})");
 }
 
 TEST(Json, NestsAtMost64Deep) {

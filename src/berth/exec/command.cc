@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <iterator>
+#include <set>
 
 #include "berth/base/text.h"
 #include "berth/exec/shell_text.h"
@@ -127,14 +128,10 @@ constexpr std::string_view kShellWords[] = {
 
 /// True if bash would make several words of this one: {a,b} or {1..3}, also {a,{name}}.
 bool has_brace_expansion(std::string_view word) {
-  for (auto open = word.find('{'); open != std::string_view::npos;
-       open = word.find('{', open + 1)) {
-    const auto inside = word.substr(open, word.rfind('}') - open);
-    if (word.rfind('}') != std::string_view::npos && word.rfind('}') > open &&
-        (inside.contains(',') || inside.contains("..")))
-      return true;
-  }
-  return false;
+  const auto open = word.find('{'), close = word.rfind('}');
+  if (open == word.npos || close == word.npos || close < open) return false;
+  const auto inside = word.substr(open, close - open);
+  return inside.contains(',') || inside.contains("..");
 }
 
 /// Of a command of words, the one that a shell will read as its script; none where no shell is
@@ -232,11 +229,12 @@ std::string nearly_named(const Command& command, const std::vector<std::string>&
 
 std::vector<std::string> placeholders(const Command& command) {
   std::vector<std::string> names;
+  std::set<std::string, std::less<>> known;
   const auto gather = [&](std::string_view text) {
     scan(
         text, [](std::string_view) { return true; }, [](char) {},
         [&](std::string_view name, char) {
-          if (std::ranges::find(names, name) == names.end()) names.emplace_back(name);
+          if (known.emplace(name).second) names.emplace_back(name);
         });
   };
   for (const auto& word : command.words) gather(word);

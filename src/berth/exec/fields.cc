@@ -1,6 +1,7 @@
 #include "berth/exec/fields.h"
 
 #include <algorithm>
+#include <set>
 #include <span>
 
 #include "berth/base/near_names.h"
@@ -220,11 +221,13 @@ Status read_container(const Field& map, Container& container) {
 
 Status read_environment(const Field& field, Environment& environment) {
   BERTH_ASSIGN(const auto entries, field.entries());
+  std::set<std::string_view> names;
+  for (const auto& [name, value] : entries) names.insert(name);
+  std::erase_if(environment, [&](const auto& earlier) { return names.contains(earlier.first); });
   for (const auto& [name, value] : entries) {
     if (name.empty() || name.find_first_of(std::string_view("=\0", 2)) != std::string::npos)
       return value.error("not a name of an environment variable");
     BERTH_ASSIGN(std::string text, process_text(value));
-    std::erase_if(environment, [&](const auto& earlier) { return earlier.first == name; });
     environment.emplace_back(name, std::move(text));
   }
   return {};

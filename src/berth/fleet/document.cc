@@ -62,6 +62,9 @@ class DocumentReader {
 
   Status read_list(const Place& at, const Reader& item) {
     if (!at.value->is_array()) return at.wanted("a list");
+    if (at.value->size() > kMostEntries)
+      return at.error(
+          fmt::format("{} entries; expected at most {}", at.value->size(), kMostEntries));
     known_ = true;
     std::size_t index = 0;
     for (const auto& value : *at.value) BERTH_TRY(item(Place{&value, &at, {}, index++}));

@@ -210,7 +210,10 @@ Status check(const ServiceClass& service_class);
 Status check(const Server& server);
 /// Also a power budget that the solver cannot keep.
 Status check(const Options& options);
-/// Also kinds of purchase that the solver cannot tell apart.
+/// The maximum number of entries in a list of a document, and of pairs of a server and an
+/// accelerator: what a plan needs of time and memory grows with both.
+inline constexpr std::size_t kMostEntries = 100'000, kMostPairs = 10'000'000;
+/// Also kinds of purchase that the solver cannot tell apart, and more than kMostPairs.
 Status check(const System& system);
 /// Whether some type is bought in several ways.
 bool has_purchases(const System& system);

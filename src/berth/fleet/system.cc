@@ -219,6 +219,12 @@ Status check(const Options& options) {
 }
 
 Status check(const System& system) {
+  const std::size_t pairs = system.servers.size() * system.accelerators.size();
+  if (pairs > kMostPairs)
+    return fail(ErrorKind::invalid,
+                "{} servers and {} accelerators are {} pairs; expected at most {}: plan parts of "
+                "the fleet",
+                system.servers.size(), system.accelerators.size(), pairs, kMostPairs);
   BERTH_TRY(check(system.options));
   const Options& o = system.options;
   if (has_purchases(system) &&

@@ -198,11 +198,11 @@ Json candidate_json(const Candidate& c, QueueModel model) {
 Json candidates_json(const Candidates& candidates) {
   Json all = Json::object();
   for (std::size_t s = 0; s < candidates.servers.size(); ++s) {
-    Json& of = all[candidates.servers[s]] = Json::object();
+    Json& of = append(all, candidates.servers[s], Json::object());
     for (const Candidate& c : candidates.of(s)) {
       const bool is_nothing = c.accelerator == Candidate::kNothing;
-      of[is_nothing ? "" : candidates.accelerators[c.accelerator]] =
-          candidate_json(c, candidates.model);
+      append(of, is_nothing ? "" : candidates.accelerators[c.accelerator],
+             candidate_json(c, candidates.model));
     }
   }
   return all;
@@ -211,23 +211,29 @@ Json candidates_json(const Candidates& candidates) {
 /// By server, then by role and accelerator.
 Json pools_json(const Candidates& candidates) {
   Json all = Json::object();
-  for (std::size_t s = 0; s < candidates.pools.size(); ++s)
+  for (std::size_t s = 0; s < candidates.pools.size(); ++s) {
+    Json of = Json::object();
     for (const Candidate& c : candidates.pools[s]) {
-      Json& json = all[candidates.servers[s]][std::string(name(c.role))]
-                      [candidates.accelerators[c.accelerator]];
-      json = candidate_json(c, candidates.model);
-      json.erase("value");
+      Json& by_role = of[std::string(name(c.role))];
+      if (by_role.is_null()) by_role = Json::object();
+      append(by_role, candidates.accelerators[c.accelerator], candidate_json(c, candidates.model))
+          .erase("value");
     }
+    if (!of.empty()) append(all, candidates.servers[s], std::move(of));
+  }
   return all;
 }
 
 Json refused_json(const Candidates& candidates) {
   Json all = Json::object();
   const std::size_t count = candidates.accelerators.size();
-  for (std::size_t s = 0; s < candidates.servers.size(); ++s)
+  for (std::size_t s = 0; s < candidates.servers.size(); ++s) {
+    Json of = Json::object();
     for (std::size_t a = 0; a < count; ++a)
       if (const Refusal refusal = candidates.refusals[s * count + a]; refusal != Refusal::none)
-        all[candidates.servers[s]][candidates.accelerators[a]] = fleet::name(refusal);
+        append(of, candidates.accelerators[a], fleet::name(refusal));
+    if (!of.empty()) append(all, candidates.servers[s], std::move(of));
+  }
   return all;
 }
 
@@ -346,13 +352,14 @@ std::string plan_json(const Plan& plan, const Candidates* candidates,
   for (const auto& [name, server] : plan.servers) {
     const bool has_some = server.why == Why::served || server.why == Why::partly;
     if (has_some) {
-      Json& allocation = allocations[name] = allocation_json(server.allocation);
+      Json& allocation = append(allocations, name, allocation_json(server.allocation));
       allocation["watts"] = server.watts;
       add_unless(allocation, "spot", server.is_spot, false);
     }
-    reasons[name] = {{"status", kWhyNames.name(server.why)},
-                     {"binds", fleet::name(server.binding)},
-                     {"text", server.reason}};
+    append(reasons, name,
+           {{"status", kWhyNames.name(server.why)},
+            {"binds", fleet::name(server.binding)},
+            {"text", server.reason}});
   }
   for (const TypeTotal& t : plan.totals) {
     totals.push_back({{"type", t.type},
@@ -369,22 +376,21 @@ std::string plan_json(const Plan& plan, const Candidates* candidates,
   }
   const auto by_priority = [](const std::map<int, int>& counts) {
     Json object = Json::object();
-    for (const auto& [priority, count] : counts) object[fmt::format("{}", priority)] = count;
+    for (const auto& [priority, count] : counts) append(object, fmt::format("{}", priority), count);
     return object;
   };
-  Json json = {{"version", 1},
-               {"allocations", allocations},
-               {"reasons", reasons},
-               {"proof",
-                {{"unserved_by_priority", by_priority(plan.proof.unserved)},
-                 {"unserved_bound_by_priority", by_priority(plan.proof.unserved_bound)},
-                 {"value", plan.proof.value},
-                 {"bound", plan.proof.bound},
-                 {"gap", plan.proof.gap},
-                 {"stopped", plan.proof.stopped}}},
-               {"cost", plan.cost},
-               {"watts", plan.watts},
-               {"totals", totals}};
+  Json json = {{"version", 1}};  // a list of all would copy the large ones
+  json["allocations"] = std::move(allocations);
+  json["reasons"] = std::move(reasons);
+  json["proof"] = {{"unserved_by_priority", by_priority(plan.proof.unserved)},
+                   {"unserved_bound_by_priority", by_priority(plan.proof.unserved_bound)},
+                   {"value", plan.proof.value},
+                   {"bound", plan.proof.bound},
+                   {"gap", plan.proof.gap},
+                   {"stopped", plan.proof.stopped}};
+  json["cost"] = plan.cost;
+  json["watts"] = plan.watts;
+  json["totals"] = std::move(totals);
   if (plan.power)
     json["power"] = {{"watts", plan.watts},
                      {"limit", plan.power->limit_w},

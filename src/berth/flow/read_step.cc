@@ -64,9 +64,10 @@ class StepReader {
 
  private:
   void add_flow_params() {
+    std::set<std::string> own;
+    for (const auto& [name, _] : step_.params) own.insert(name);
     for (const auto& param : known_.files.scopes[known_.scope].params)
-      if (std::ranges::find(step_.params, param.first, &Params::value_type::first) ==
-          step_.params.end()) {
+      if (!own.contains(param.first)) {
         step_.params.push_back(param);
         inherited_.insert(param.first);
       }

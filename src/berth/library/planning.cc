@@ -14,8 +14,10 @@ namespace {
 
 constexpr std::size_t kMostBytes = 256U << 20;  // of one document
 constexpr unsigned kMostThreads = 16;
+constexpr std::size_t kMostRemembered = 50'000;  // limits, of some hundred bytes each
 
-/// Asks the simulator, and remembers what it said: sweeps and days ask the same again.
+/// Asks the simulator, and remembers what it said: sweeps and days ask the same again. What was
+/// remembered goes when it is a lot, so that a server does not grow with the questions.
 std::function<double(const fleet::RateQuestion&)> remembered_limits() {
   struct Known {
     std::mutex mutex;
@@ -29,6 +31,7 @@ std::function<double(const fleet::RateQuestion&)> remembered_limits() {
     }
     const double limit = fleet::simulated_limit(question);
     const std::lock_guard lock(known->mutex);
+    if (known->limits.size() >= kMostRemembered) known->limits.clear();
     return known->limits.emplace(question, limit).first->second;
   };
 }

@@ -132,6 +132,7 @@ std::vector<api::Route> command_routes(const std::string& berth, const Fleets& f
                         auto command = command_of(own, request, fleets);
                         if (!command) return api::failed(command.error());
                         command->program = berth;
+                        command->is_abandoned = request.is_abandoned;
                         return answer_of(*command);
                       }});
   return routes;

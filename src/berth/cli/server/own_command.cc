@@ -12,7 +12,8 @@
 namespace berth::cli {
 namespace {
 
-constexpr int kKilled = 128;  // and the signal's number
+constexpr Duration kBetweenLooks = std::chrono::milliseconds(200);  // whether the client is there
+constexpr int kKilled = 128;                                        // and the signal's number
 constexpr std::size_t kMostOutput = 256U << 20, kMostError = 64U << 10;
 
 /// A command that runs, on an Env of its own: it is used on the thread that answers.
@@ -28,7 +29,8 @@ class Running {
                                          .directory = directory,
                                          .cores = {},
                                          .join_files = {}}));
-    return std::unique_ptr<Running>(new Running(std::move(env), std::move(child)));
+    return std::unique_ptr<Running>(
+        new Running(std::move(env), std::move(child), command.is_abandoned));
   }
   ~Running() {
     if (!exit_) (void)env_->signal_group(child_.pid, SIGTERM);
@@ -43,7 +45,7 @@ class Running {
       std::vector<os::Watch> watches;
       if (out_open) watches.push_back({.fd = child_.out.number()});
       if (err_open_) watches.push_back({.fd = child_.err.number()});
-      BERTH_TRY(env_->wait(watches, std::nullopt));
+      BERTH_TRY(wait(watches));
       BERTH_ASSIGN(const auto got, env_->read_some(child_.out, part));
       if (got && *got > 0) {
         part.resize(*got);
@@ -57,7 +59,7 @@ class Running {
     }
     while (!exit_) {
       std::array watches{os::Watch{.fd = child_.exited.number()}};
-      BERTH_TRY(env_->wait(watches, std::nullopt));
+      BERTH_TRY(wait(watches));
       BERTH_ASSIGN(exit_, env_->reap(child_));
     }
     return std::nullopt;
@@ -71,11 +73,19 @@ class Running {
   int code() const { return exit_->signal != 0 ? kKilled + exit_->signal : exit_->code; }
 
  private:
-  Running(std::unique_ptr<os::Env> env, os::Child child)
-      : env_(std::move(env)), child_(std::move(child)) {}
+  Running(std::unique_ptr<os::Env> env, os::Child child, std::function<bool()> is_abandoned)
+      : env_(std::move(env)), child_(std::move(child)), is_abandoned_(std::move(is_abandoned)) {}
+
+  /// Waits for one of them for a while. Fails once nobody waits for the answer.
+  Status wait(std::span<os::Watch> watches) {
+    if (is_abandoned_ && is_abandoned_())
+      return fail(ErrorKind::interrupted, "the client has left, or the server ends");
+    return env_->wait(watches, env_->now() + kBetweenLooks);
+  }
 
   std::unique_ptr<os::Env> env_;
   os::Child child_;
+  std::function<bool()> is_abandoned_;
   std::string error_;
   bool err_open_ = true;
   std::optional<os::ExitStatus> exit_;

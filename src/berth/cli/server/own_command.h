@@ -5,6 +5,7 @@
 // Threads: any number at once. Failure: a Reply that says so.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,7 @@ struct OwnCommand {
   const char* type = "application/json";
   bool streams = false;         ///< Its output is sent as it comes; else when it has ended.
   FleetDocument document = {};  ///< That it reads.
+  std::function<bool()> is_abandoned = {};  ///< As Request has it; then the command is ended.
 };
 
 /// Starts the command with this process's environment and directory. What exits with another
