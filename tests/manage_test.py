@@ -94,7 +94,7 @@ class Manage(Case):
         until((self.dir / "held").exists, "it runs")
         os.kill(self.runner_of(run), signal.SIGKILL)
         self.assertIn("its runner died", self.one_line(self.berth("wait", run, code=3)))
-        self.berth("rm", run)
+        self.berth("rm", "--force", run)
         self.assert_tidy()
 
     def test_what_cannot_run_is_refused_before_it_is_detached(self):

@@ -196,10 +196,10 @@ class Outlive(Case):
         self.assertEqual(len(self.witness()), 6)
         self.assert_tidy()
 
-    def test_rm_ends_what_an_interrupted_run_still_runs(self):
+    def test_rm_with_force_ends_what_an_interrupted_run_still_runs(self):
         run = self.begin(SWEEP, 3)
         self.kill_runner(run)
-        self.berth("rm", run)
+        self.berth("rm", "--force", run)
         until(lambda: not any(alive(pid) for _, pid in self.started), "they are ended")
         self.assert_tidy()
         self.assertFalse((self.dir / "state/runs" / run).exists())

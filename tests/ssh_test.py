@@ -710,7 +710,7 @@ echo "end $1 $(date +%s%N) $BERTH_TOKEN" >> {self.dir}/witness
                 if lease == "1s":
                     time.sleep(1.5)  # its lease ends there by itself
                 began = time.monotonic()
-                said = self.house.run(command, name)
+                said = self.house.run(command, name, *(["--force"] if command == "rm" else []))
                 took = time.monotonic() - began
                 self.assertGreater(took, 9)
                 self.assertLess(took, 15, said)
@@ -737,12 +737,13 @@ echo "end $1 $(date +%s%N) $BERTH_TOKEN" >> {self.dir}/witness
     def test_a_run_is_not_forgotten_while_it_may_run_where_nobody_answers(self):
         host = self.orphaned()
         host.cut()
-        removed = self.house.run("rm", "sh-1")
+        self.assertIn("may still run on", self.one_line(self.berth("rm", "sh-1", code=3)))
+        removed = self.house.run("rm", "--force", "sh-1")
         self.assertEqual(removed.code, 3, removed)
         for part in ("sh-1 is not removed", "may still run there", "berth stop sh-1"):
             self.assertIn(part, self.one_line(removed))
         host.start()
-        self.berth("rm", "sh-1")
+        self.berth("rm", "--force", "sh-1")
         until(lambda: not [pid for pid in host.processes() if "witness" in cmdline(pid)], "it was ended", 20)
 
     def test_a_broken_file_of_clusters_makes_no_resume_forget_what_runs(self):

@@ -97,22 +97,6 @@ Result<int> conclude(os::Env& env, run::Context& context, const store::RunRecord
   return run::exit_code_of(*context.store, record);
 }
 
-/// Asks the person at the terminal; false where nobody is at one.
-bool is_confirmed(os::Env& env, const std::string& question) {
-  if (isatty(STDIN_FILENO) == 0 || isatty(STDERR_FILENO) == 0 ||
-      tcgetpgrp(STDIN_FILENO) != getpgrp())
-    return false;
-  print_error(question + " [y/N] ");
-  std::array<os::Watch, 1> watches{os::Watch{.fd = STDIN_FILENO}};
-  while (!watches[0].ready)
-    if (env.stop_signals() > 0 || !env.wait(watches, std::nullopt)) return false;
-  std::array<char, 256> answer{};
-  const auto got = ::read(STDIN_FILENO, answer.data(), answer.size());
-  const auto word =
-      lower(trim({answer.data(), static_cast<std::size_t>(std::max<ssize_t>(got, 0))}));
-  return word == "y" || word == "yes";
-}
-
 /// Drives the run, and again whenever what needs consent was answered with yes.
 Result<store::RunRecord> drive_and_ask(os::Env& env, run::Context& context, const std::string& name,
                                        Show show, const std::vector<TaskNumber>& only) {
@@ -131,6 +115,21 @@ Result<store::RunRecord> drive_and_ask(os::Env& env, run::Context& context, cons
 }
 
 }  // namespace
+
+bool is_confirmed(os::Env& env, const std::string& question) {
+  if (isatty(STDIN_FILENO) == 0 || isatty(STDERR_FILENO) == 0 ||
+      tcgetpgrp(STDIN_FILENO) != getpgrp())
+    return false;
+  print_error(question + " [y/N] ");
+  std::array<os::Watch, 1> watches{os::Watch{.fd = STDIN_FILENO}};
+  while (!watches[0].ready)
+    if (env.stop_signals() > 0 || !env.wait(watches, std::nullopt)) return false;
+  std::array<char, 256> answer{};
+  const auto got = ::read(STDIN_FILENO, answer.data(), answer.size());
+  const auto word =
+      lower(trim({answer.data(), static_cast<std::size_t>(std::max<ssize_t>(got, 0))}));
+  return word == "y" || word == "yes";
+}
 
 Result<bool> warn_of_what_may_run(run::Context& context, const store::RunRecord& record) {
   BERTH_ASSIGN(const auto all, run::may_run_remotely(context, record));

@@ -1,57 +1,88 @@
-// berth rm, berth prune: runs that nobody needs any more.
+// berth rm and berth prune remove runs that are no longer needed.
 #include <algorithm>
+#include <utility>
 
 #include "berth/base/text.h"
 #include "berth/base/units.h"
+#include "berth/cli/follow.h"
 #include "berth/cli/json_output.h"
 #include "berth/cli/print.h"
 #include "berth/cli/run_view.h"
 #include "berth/cli/shared_options.h"
+#include "berth/run/living.h"
 #include "berth/run/runner.h"
 #include "berth/run/study.h"
 
 namespace berth::cli {
 namespace {
 
-Status remove_all(run::Context& context, const std::vector<std::string>& names) {
-  for (const auto& name : names) BERTH_TRY(run::remove(context, name));
-  return {};
+/// The runs that prune removes, and one line for each run that it leaves because something of it
+/// is alive.
+struct Outdated {
+  std::vector<std::string> names;  // oldest first, as the records are sorted
+  std::vector<std::string> notes;
+};
+
+std::string left_note(const std::string& run, const std::vector<std::string>& living) {
+  return fmt::format("{} is left: {}; to end that: berth stop {}", run, join(living, "; "), run);
 }
 
-/// The runs that ended, or whose runner died, longer ago than `age`, without the youngest `keep`.
-std::vector<std::string> outdated(os::Env& env, const std::vector<store::RunRecord>& records,
-                                  Duration age, std::size_t keep) {
-  std::vector<std::string> names;  // oldest first, as the records stand
+/// Chooses the runs whose last activity is longer ago than `age`, without the youngest `keep`.
+Result<Outdated> find_outdated(run::Context& context, Duration age, std::size_t keep) {
+  os::Env& env = *context.env;
+  BERTH_ASSIGN(const auto records, context.store->runs());
+  Outdated outdated;
   for (const auto& record : records) {
     if (is_under_way(state_now(env, record))) continue;
-    if (env.wall() - record.ended.value_or(record.created) >= age) names.push_back(record.name);
+    if (env.wall() - record.ended.value_or(record.created) < age) continue;  // the cheap part first
+    BERTH_ASSIGN(const Wall last, run::last_activity(context, record));
+    if (env.wall() - last < age) continue;
+    BERTH_ASSIGN(const auto living, run::find_living(context, record));
+    if (living.empty())
+      outdated.names.push_back(record.name);
+    else
+      outdated.notes.push_back(left_note(record.name, living));
   }
-  names.resize(names.size() - std::min(names.size(), keep));
-  return names;
+  outdated.names.resize(outdated.names.size() - std::min(outdated.names.size(), keep));
+  return outdated;
 }
 
 struct RmOptions {
   bool json = false;
+  bool force = false;
   std::vector<std::string> runs;
 
   void add_to(Options& options) {
     options.json(json);
     options.list("RUN", runs, "such as digits-3").required();
+    options.flag("--force", force, "also end what is alive of a run whose runner died");
     options.example("berth rm digits-3 digits-4");
   }
 };
 
+/// Asks where something of the run is alive, and refuses where no one can be asked.
+Status confirm_removal(run::Context& context, const store::RunRecord& record) {
+  BERTH_ASSIGN(const auto living, run::find_living(context, record));
+  if (living.empty()) return {};
+  const std::string text = fmt::format("{}: {}", record.name, join(living, "; "));
+  if (is_confirmed(*context.env, text + ". End that and remove the run?")) return {};
+  return fail(ErrorKind::busy,
+              "{}; end it first: berth stop {}, or end and remove: berth rm --force {}", text,
+              record.name, record.name);
+}
+
 Result<int> rm(os::Env& env, const RmOptions& options) {
   BERTH_ASSIGN(run::Context context, run::open_context(env));
-  // All of them are known and none runs, or nothing is removed.
+  // All of them are known and none is in use, or nothing is removed.
   for (const auto& name : options.runs) {
     BERTH_ASSIGN(const auto record, context.store->find_run(name));
     // A study has no runner: it is in use while a program evaluates one of its trials.
     const bool in_use = record.kind != run::kStudy || record.counts.running > 0;
     if (in_use && is_under_way(state_now(env, record)))
       return fail(ErrorKind::busy, "{} is running; stop it first: berth stop {}", name, name);
+    if (!options.force) BERTH_TRY(confirm_removal(context, record));
   }
-  BERTH_TRY(remove_all(context, options.runs));
+  for (const auto& name : options.runs) BERTH_TRY(run::remove(context, name, run::IfLiving::end));
   print(options.json ? names_json("removed", options.runs)
                      : fmt::format("removed {}\n", join(options.runs, ", ")));
   return 0;
@@ -76,12 +107,18 @@ struct PruneOptions {
 Result<int> prune(os::Env& env, const PruneOptions& options) {
   BERTH_ASSIGN(const Duration age, age_of("--older-than", options.older_than));
   BERTH_ASSIGN(run::Context context, run::open_context(env));
-  BERTH_ASSIGN(const auto records, context.store->runs());
-  const auto names = outdated(env, records, age, static_cast<std::size_t>(options.keep));
+  BERTH_ASSIGN(auto outdated, find_outdated(context, age, static_cast<std::size_t>(options.keep)));
+  auto& [names, notes] = outdated;
   if (!options.dry_run) {
-    BERTH_TRY(remove_all(context, names));
+    for (const auto& name : std::exchange(names, {})) {
+      const auto removed = run::remove(context, name, run::IfLiving::refuse);
+      if (!removed && removed.error().kind != ErrorKind::busy)
+        return std::unexpected(removed.error());
+      removed ? names.push_back(name) : notes.push_back(removed.error().message);
+    }
     BERTH_TRY(run::remove_strays(context));
   }
+  for (const auto& note : notes) print_error("note: " + note + "\n");
   const std::string_view did = options.dry_run ? "would_remove" : "removed";
   if (options.json)
     print(names_json(did, names));

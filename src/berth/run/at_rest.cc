@@ -1,9 +1,15 @@
 // These functions work on a run that nobody drives.
 #include <algorithm>
 
+#include "berth/agent/layout.h"
+#include "berth/base/text.h"
+#include "berth/base/units.h"
 #include "berth/fileset/fileset.h"
+#include "berth/run/clusters.h"
+#include "berth/run/living.h"
 #include "berth/run/runner.h"
 #include "berth/run/skips.h"
+#include "berth/run/study.h"
 #include "berth/store/database.h"
 
 namespace berth::run {
@@ -30,7 +36,82 @@ Result<KeptOut> keep_runners_out(Context& context, const store::RunRecord& run) 
   return KeptOut{*std::move(lock), *std::move(claim)};
 }
 
+constexpr Duration kExitsWithin = std::chrono::seconds(3);
+constexpr Duration kExitPause = std::chrono::milliseconds(20);
+
+Result<std::size_t> count_living_agents(os::Env& env, const std::string& run_directory) {
+  BERTH_ASSIGN(const auto names, list_there(env, agents_directory(run_directory)));
+  std::size_t living = 0;
+  for (const auto& name : names) {
+    const std::string directory = agents_directory(run_directory) + "/" + name;
+    const auto lock = env.lock_existing(agent::lock_file(directory));
+    if (!lock && lock.error().kind == ErrorKind::busy) ++living;
+  }
+  return living;
+}
+
+/// Trials of a study that a process has claimed.
+Result<std::int64_t> count_claims(Context& context, const store::RunRecord& run) {
+  if (run.kind != kStudy || run.counts.running == 0) return 0;
+  BERTH_ASSIGN(const auto trials, context.store->tasks(run.id));
+  return std::ranges::count_if(trials, [&](const store::TaskRecord& trial) {
+    return trial.state == store::TaskState::running && trial.lease &&
+           *trial.lease > context.env->wall();
+  });
+}
+
+void add_time(const std::optional<Wall>& at, Wall& last) {
+  if (at) last = std::max(last, *at);
+}
+
+void add_times_of_files(os::Env& env, const std::string& directory, Wall& last) {
+  for (const auto& name : env.list(directory).value_or(std::vector<std::string>{}))
+    if (const auto status = env.status(directory + "/" + name)) add_time(status->modified, last);
+}
+
 }  // namespace
+
+Result<std::vector<std::string>> find_living(Context& context, const store::RunRecord& run) {
+  os::Env& env = *context.env;
+  const std::string directory = run_directory(context, run.name);
+  BERTH_ASSIGN(std::size_t agents, count_living_agents(env, directory));
+  for (const Mono until = env.now() + kExitsWithin;
+       agents > 0 && run.ended && run.alloc.empty() && env.now() < until;) {
+    BERTH_TRY(env.wait({}, env.now() + kExitPause));
+    BERTH_ASSIGN(agents, count_living_agents(env, directory));
+  }
+  std::vector<std::string> living;
+  if (agents > 0)
+    living.push_back(fmt::format("{} worker{} of it on this machine {} alive", agents,
+                                 agents == 1 ? "" : "s", agents == 1 ? "is" : "are"));
+  BERTH_ASSIGN(const auto remote, may_run_remotely(context, run));
+  for (const auto& one : remote)
+    living.push_back(fmt::format("its tasks may still run on {} (for at most {})", one.machine,
+                                 format_duration(one.time_left)));
+  BERTH_ASSIGN(const auto claims, count_claims(context, run));
+  if (claims > 0)
+    living.push_back(fmt::format("{} of its trials {} claimed by a process", claims,
+                                 claims == 1 ? "is" : "are"));
+  return living;
+}
+
+Result<Wall> last_activity(Context& context, const store::RunRecord& run) {
+  if (run.ended) return *run.ended;
+  Wall last = run.created;
+  add_time(run.started, last);
+  add_time(run.last_try, last);
+  const std::string directory = run_directory(context, run.name);
+  add_times_of_files(*context.env, directory, last);
+  const std::string agents = agents_directory(directory);
+  for (const auto& name : context.env->list(agents).value_or(std::vector<std::string>{}))
+    add_times_of_files(*context.env, agents + "/" + name, last);
+  BERTH_ASSIGN(const auto tasks, context.store->tasks(run.id));
+  for (const auto& task : tasks) {
+    add_time(task.started, last);
+    add_time(task.ended, last);
+  }
+  return last;
+}
 
 Result<std::vector<TaskNumber>> reopen(Context& context, const std::string& run_name, bool all,
                                        const std::string& spec_json) {
@@ -62,9 +143,14 @@ Status end_what_was_left(Context& context, const std::string& run_name) {
   return {};
 }
 
-Status remove(Context& context, const std::string& run_name) {
+Status remove(Context& context, const std::string& run_name, IfLiving if_living) {
   BERTH_ASSIGN(const auto record, context.store->find_run(run_name));
   BERTH_ASSIGN(const KeptOut kept_out, keep_runners_out(context, record));
+  if (if_living == IfLiving::refuse) {
+    BERTH_ASSIGN(const auto living, find_living(context, record));
+    if (!living.empty())
+      return fail(ErrorKind::busy, "{} is not removed: {}", run_name, join(living, "; "));
+  }
   const std::string directory = run_directory(context, run_name);
   BERTH_TRY(end_agents(context, record));
   BERTH_ASSIGN(const auto may_run, may_run_remotely(context, record));

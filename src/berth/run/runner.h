@@ -115,9 +115,12 @@ Result<store::RunRecord> drive(Context& context, const std::string& run_name, Ob
 Result<std::vector<TaskNumber>> reopen(Context& context, const std::string& run_name, bool all,
                                        const std::string& spec_json = "");
 
-/// Removes a run: its record, output and files. Failure: busy, where the run is driven, or its
-/// tasks may run on a machine that does not answer.
-Status remove(Context& context, const std::string& run_name);
+/// What remove() does with a run of which something is alive (find_living()).
+enum class IfLiving : std::uint8_t { refuse, end };
+/// Removes a run: its record, output and files. Failure: busy, where the run is driven, where
+/// something of it is alive and has to be left, or its tasks may run on a machine that does not
+/// answer.
+Status remove(Context& context, const std::string& run_name, IfLiving if_living);
 /// Removes directories of runs that have no record, as a remove() that was killed leaves them.
 /// Returns how many.
 Result<int> remove_strays(Context& context);
