@@ -13,6 +13,7 @@
 #include "berth/cli/print.h"
 #include "berth/remote/command.h"
 #include "berth/run/context.h"
+#include "berth/store/check.h"
 
 namespace berth::cli {
 namespace {
@@ -49,6 +50,23 @@ Result<std::size_t> runs_in_store(os::Env& env) {
   BERTH_ASSIGN(const run::Context context, run::open_context(env));
   BERTH_ASSIGN(const auto runs, context.store->runs());
   return runs.size();
+}
+
+/// Reads the whole store. A store that does not open is examine_state()'s.
+std::vector<Finding> examine_store(os::Env& env) {
+  const auto context = run::open_context(env);
+  if (!context) return {};
+  const auto checked = store::check(*context->store);
+  if (!checked)
+    return {{"state", Finding::State::faulty, checked.error().message, "try again later"}};
+  std::vector<Finding> findings;
+  for (const auto& damage : checked->damages)
+    findings.push_back({"state", Finding::State::faulty, damage.what, damage.advice});
+  if (findings.empty())
+    findings.push_back(
+        {"state", Finding::State::good,
+         fmt::format("no damage in {} runs with {} tasks", checked->runs, checked->tasks), ""});
+  return findings;
 }
 
 Status status_of(const auto& result) {
@@ -102,6 +120,7 @@ Result<int> examine(os::Env& env, const DoctorOptions& options) {
   add(examine_devices(env,
                       machine::read_devices(env, {}, machine::Ledger::default_directory(env))));
   add(examine_state(env, runs_in_store(env)));
+  add(examine_store(env));
   add({examine_ledger(env)});
   add(examine_clusters(reach_all(env, options.offline)));
   add(examine_tools(env));

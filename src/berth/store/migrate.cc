@@ -85,7 +85,9 @@ class Move {
 
   Result<std::int64_t> copy(const std::string& table) {
     std::string columns, parameters, types;
-    SQLite::Statement info(from_, "SELECT name, type FROM pragma_table_info(?)");
+    SQLite::Statement info(from_,
+                           "SELECT name, type FROM pragma_table_info(?)"
+                           " WHERE name NOT GLOB '*_sum'");
     info.bind(1, table);
     for (int n = 1; info.executeStep(); ++n) {
       const std::string type = info.getColumn(1).getString();

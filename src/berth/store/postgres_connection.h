@@ -31,6 +31,11 @@ class Rows {
     if ((get(column++, values) && ...)) return {};
     return unreadable(column - 1);
   }
+  /// The server has checksums of its own.
+  template <class... Values>
+  Status check(const char* /*what*/, const Values&...) {
+    return {};
+  }
 
  private:
   std::string_view text(int column) const {

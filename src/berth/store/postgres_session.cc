@@ -38,6 +38,8 @@ constexpr std::array kSchemaUpgrades = {
     " WHERE cause ~ '^signal [0-9]+ \\(.*\\)$';" BERTH_CAUSES_BY_NAME,
     // 8 to 9
     "ALTER TABLE berth.attempt ADD COLUMN lease_ns BIGINT",
+    // 9 to 10: SQLite's rows have sums.
+    "SELECT 1",
 };
 
 /// A server of which some settings would lose what was acknowledged, or hold up everybody for long.
@@ -184,6 +186,9 @@ Status Session::bring_to_current() {
     BERTH_ASSIGN(auto rows, connection_->run(statements));
     if (!rows[0].next()) return fail(ErrorKind::corrupt, "{}: its version is not there", place());
     BERTH_TRY(rows[0].read(version, id_));
+    if (version < kFirstVersion)
+      return fail(ErrorKind::corrupt, "{}: the version of its schema is {}: restore the database",
+                  place(), version);
     if (version > current)
       return fail(ErrorKind::corrupt,
                   "{}: written by a newer Berth (schema {}, this one knows {}): upgrade Berth",

@@ -324,13 +324,13 @@ class PostgresStore final : public Store {
 
   Result<std::vector<AttemptRecord>> attempts(RunId run, TaskNumber task) override {
     BERTH_ASSIGN(auto rows, ask_of(run, task, kListAttempts));
-    return read_attempts(rows);
+    return read_attempts(rows, task);
   }
 
   Result<std::vector<MetricRecord>> metrics(RunId run, TaskNumber task,
                                             std::int64_t after) override {
     BERTH_ASSIGN(auto rows, ask_of(run, task, kListMetrics, after));
-    return read_metrics(rows);
+    return read_metrics(rows, task);
   }
 
   Result<std::vector<Usage>> usage(RunId run) override {

@@ -16,6 +16,7 @@
 #include "berth/base/result.h"
 #include "berth/base/time.h"
 #include "berth/store/records.h"
+#include "berth/store/row_sum.h"
 #include "berth/store/store.h"
 
 namespace berth::store {
@@ -84,11 +85,15 @@ class Lists {
   /// As long as there are no rows, there are `columns` empty lists.
   explicit Lists(std::size_t columns = 0) : lists_(columns) {}
 
+  /// A RowSum is left out: this store has no such columns.
   template <class... Columns>
   void add(const Columns&... values) {
-    lists_.resize(sizeof...(values));
+    lists_.resize((std::size_t{!std::is_same_v<Columns, RowSum>} + ...));
     std::size_t column = 0;
-    (append(lists_[column++], to_sql(values)), ...);
+    const auto add_one = [&]<class Value>(const Value& value) {
+      if constexpr (!std::is_same_v<Value, RowSum>) append(lists_[column++], to_sql(value));
+    };
+    (add_one(values), ...);
     ++rows_;
   }
   void add_row(const std::vector<Sql>& values) {
@@ -116,6 +121,7 @@ struct Statement {
   void bind(const Lists& lists) {
     for (std::size_t i = 0; i < lists.columns(); ++i) values.emplace_back(lists.list(i));
   }
+  void bind(const RowSum&) {}
   template <class Value>
   void bind(const Value& value) {
     values.push_back(to_sql(value));

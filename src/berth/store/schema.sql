@@ -5,7 +5,8 @@
 -- Conventions. Times are nanoseconds since 1970-01-01 UTC (…_ns). States are the words that
 -- `berth show` prints, but for 'waiting' of a run, which it shows as queued. A task is numbered from 1 within its run. The log-like tables reference
 -- the run alone: what adds to them has just found the task, and `berth rm` deletes by range
--- instead of task by task.
+-- instead of task by task. Columns …_sum are checksums (row_sum.h) of the columns that their
+-- comments name and of the row's numbers; NULL: not known.
 
 PRAGMA application_id = 0x42727468;  -- 'Brth': tells our files from other programs' databases
 
@@ -47,13 +48,16 @@ CREATE TABLE run (
   cached            INTEGER NOT NULL DEFAULT 0 CHECK (cached >= 0),
   skipped           INTEGER NOT NULL DEFAULT 0 CHECK (skipped >= 0),
   failed            INTEGER NOT NULL DEFAULT 0 CHECK (failed >= 0),
-  stopped           INTEGER NOT NULL DEFAULT 0 CHECK (stopped >= 0)
+  stopped           INTEGER NOT NULL DEFAULT 0 CHECK (stopped >= 0),
+  name_sum          INTEGER,  -- name, kind, directory
+  result_sum        INTEGER   -- error, result
 ) STRICT;
 
 -- What was asked for: large, written once.
 CREATE TABLE run_spec (
   run_id    INTEGER PRIMARY KEY REFERENCES run (id) ON DELETE CASCADE,
-  spec_json TEXT NOT NULL
+  spec_json TEXT NOT NULL,
+  row_sum   INTEGER  -- all
 ) STRICT;
 
 -- One command of a run. How it went is told by its attempts; only what decides whether a change
@@ -70,6 +74,9 @@ CREATE TABLE task (
   forgiven    INTEGER NOT NULL DEFAULT 0,  -- attempts up to this token take none of the retries
   digest      TEXT    NOT NULL DEFAULT '', -- of what its outputs depend on; '': not known, not cached
   depends     TEXT    NOT NULL DEFAULT '', -- the text that it is the digest of
+  label_sum   INTEGER,                     -- label
+  params_sum  INTEGER,                     -- params_json
+  key_sum     INTEGER,                     -- digest, depends
   PRIMARY KEY (run_id, number),
   UNIQUE (run_id, label)
 ) STRICT, WITHOUT ROWID;
@@ -94,6 +101,8 @@ CREATE TABLE attempt (
   devices    TEXT    NOT NULL DEFAULT '',  -- JSON: the UUIDs; '': none
   signal     INTEGER NOT NULL DEFAULT 0,   -- that killed it; 0: none
   lease_ns   INTEGER,                      -- until when its holder keeps it; NULL: has no lease
+  begin_sum  INTEGER,                      -- resources, host
+  end_sum    INTEGER,                      -- ended_ns, cause, exit_code, signal, detail
   PRIMARY KEY (run_id, task, token)
 ) STRICT, WITHOUT ROWID;
 
@@ -106,6 +115,7 @@ CREATE TABLE metric (
   name     TEXT    NOT NULL,
   value    REAL,              -- NULL: not a number (SQLite has no NaN)
   at_ns    INTEGER NOT NULL,
+  row_sum  INTEGER,           -- all
   PRIMARY KEY (run_id, task, sequence)
 ) STRICT, WITHOUT ROWID;
 
@@ -116,6 +126,7 @@ CREATE TABLE metric_last (
   name           TEXT    NOT NULL,
   value          REAL,
   first_sequence INTEGER NOT NULL,  -- when the name came first: the order of display
+  row_sum        INTEGER,           -- name, value
   PRIMARY KEY (run_id, task, name)
 ) STRICT, WITHOUT ROWID;
 
@@ -125,5 +136,6 @@ CREATE TABLE result (
   digest   TEXT    NOT NULL UNIQUE,
   outputs  TEXT    NOT NULL,  -- what they are is the caller's to say
   origin   TEXT    NOT NULL,  -- the task that wrote it: count-2/split
-  used_ns  INTEGER NOT NULL   -- when it was kept last
+  used_ns  INTEGER NOT NULL,  -- when it was kept last
+  row_sum  INTEGER            -- digest, outputs, origin
 ) STRICT;

@@ -12,6 +12,8 @@
 #include <filesystem>
 #include <limits>
 
+#include "berth/base/text.h"
+
 namespace berth::store {
 namespace {
 
@@ -37,7 +39,8 @@ struct ResultCodeMeaning {
 
 constexpr const char* kFreeSpace = "free some space on its volume and try again";
 constexpr const char* kRestore =
-    "restore it from a copy, or move it away and start anew (sqlite3's .recover may save some)";
+    "berth doctor says what is damaged; restore the file from a copy, or move it away (sqlite3's "
+    ".recover may save some)";
 constexpr const char* kPermitFile = "check who may write this file and its directory";
 
 // Extended codes before the primary code that they refine.
@@ -110,6 +113,9 @@ Result<int> schema_version(SQLite::Database& db, const std::string& file, int cu
   const bool empty = version == 0 && pragma(db, "SELECT count(*) FROM sqlite_schema") == 0;
   if (!empty && pragma(db, "PRAGMA application_id") != kApplicationId)
     return fail(ErrorKind::corrupt, "{}: another program's database, not a Berth store", file);
+  if (version < 0)
+    return fail(ErrorKind::corrupt, "{}: the version of its schema is {}; {}", file, version,
+                kRestore);
   if (version > current)
     return fail(ErrorKind::corrupt,
                 "{}: written by a newer Berth (schema {}, this one knows {}): upgrade Berth", file,
@@ -144,11 +150,18 @@ Status bring_to_current(SQLite::Database& db, const std::string& file, Migration
   Transaction transaction(statements, statements.write);
   // Another process may have been here while this one waited.
   BERTH_ASSIGN(version, schema_version(db, file, current));
-  if (version == 0) {
-    db.exec(kSqliteSchema);
-  } else {
-    for (const char* step : migrations.subspan(static_cast<std::size_t>(version - 1)))
-      db.exec(step);
+  try {
+    if (version == 0) {
+      db.exec(kSqliteSchema);
+    } else {
+      for (const char* step : migrations.subspan(static_cast<std::size_t>(version - 1)))
+        db.exec(step);
+    }
+  } catch (const SQLite::Exception& error) {
+    if (error.getErrorCode() != SQLITE_ERROR) throw;
+    return fail(ErrorKind::corrupt,
+                "{}: its tables are not those of schema {}, which it names ({}); {}", file, version,
+                error.what(), kRestore);
   }
   db.exec(fmt::format("PRAGMA user_version = {}", current));
   transaction.commit();
@@ -235,6 +248,15 @@ Status check_in_place(SQLite::Database& db, const std::string& file) {
       "{}: this store was removed or replaced while it was in use; what was not shown before "
       "is recorded nowhere: put it back, or run all of it again",
       file);
+}
+
+void Query::throw_wrong_type() {
+  throw SQLite::Exception("a row has a value of a type that its column cannot have",
+                          SQLITE_CORRUPT);
+}
+
+void Query::throw_damaged(const char* what, const std::string& which) {
+  throw RowDamaged(fmt::format("{} {} is not what Berth wrote", what, clip(which)), SQLITE_CORRUPT);
 }
 
 void Query::column(int index, double& value) {

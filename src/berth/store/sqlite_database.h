@@ -6,6 +6,7 @@
 #include <SQLiteCpp/Database.h>
 #include <SQLiteCpp/Exception.h>
 #include <SQLiteCpp/Statement.h>
+#include <sqlite3.h>
 
 #include <cstdint>
 #include <memory>
@@ -19,6 +20,7 @@
 #include "berth/base/time.h"
 #include "berth/store/causes_by_name.h"
 #include "berth/store/records.h"
+#include "berth/store/row_sum.h"
 #include "berth/store/store.h"
 
 namespace berth::store {
@@ -67,6 +69,18 @@ inline constexpr std::array kSteps = {
     " WHERE cause GLOB 'signal [0-9]* (*)';" BERTH_CAUSES_BY_NAME,
     // 8 to 9
     "ALTER TABLE attempt ADD COLUMN lease_ns INTEGER",
+    // 9 to 10: rows of before have no sums.
+    "ALTER TABLE run ADD COLUMN name_sum INTEGER;"
+    "ALTER TABLE run ADD COLUMN result_sum INTEGER;"
+    "ALTER TABLE run_spec ADD COLUMN row_sum INTEGER;"
+    "ALTER TABLE task ADD COLUMN label_sum INTEGER;"
+    "ALTER TABLE task ADD COLUMN params_sum INTEGER;"
+    "ALTER TABLE task ADD COLUMN key_sum INTEGER;"
+    "ALTER TABLE attempt ADD COLUMN begin_sum INTEGER;"
+    "ALTER TABLE attempt ADD COLUMN end_sum INTEGER;"
+    "ALTER TABLE metric ADD COLUMN row_sum INTEGER;"
+    "ALTER TABLE metric_last ADD COLUMN row_sum INTEGER;"
+    "ALTER TABLE result ADD COLUMN row_sum INTEGER",
 };
 inline constexpr Migrations kMigrations = kSteps;
 
@@ -85,6 +99,12 @@ Error explain(const std::string& file, const SQLite::Exception& error);
 
 /// Whether a file system with this f_type of statfs(2) shares files between hosts.
 bool is_network_file_system(std::uint64_t type);
+
+/// A row whose sum is not that of its values.
+class RowDamaged : public SQLite::Exception {
+ public:
+  using SQLite::Exception::Exception;
+};
 
 /// One execution of a prepared statement with its values. The statement is reset when the object
 /// goes, so that none keeps a lock. A NaN is bound as NULL and read back as NaN; states and causes
@@ -112,8 +132,17 @@ class Query {
   /// Reads the row's columns in order. Errors are exceptions; sql.h wants a Status.
   template <class... Columns>
   Status read(Columns&... values) {
-    int index = 0;
-    (column(index++, values), ...);
+    next_ = 0;
+    (column(next_++, values), ...);
+    return {};
+  }
+  /// Compares the next column, a RowSum, with the values that it covers, the first of which names
+  /// the row: "the label of task" 5. Throws as for a corrupt file.
+  template <class First, class... Values>
+  Status check(const char* what, const First& first, const Values&... values) {
+    const SQLite::Column found = statement_.getColumn(next_++);
+    if (!found.isNull() && found.getInt() != sum_of(first, values...).value)
+      throw_damaged(what, to_name(first));
     return {};
   }
 
@@ -136,6 +165,7 @@ class Query {
   void bind(int index, Id<Tag> value) {
     bind(index, value.value);
   }
+  void bind(int index, const RowSum& sum) { bind(index, sum.value); }
   void bind(int index, const std::optional<int>& value) {
     value ? statement_.bind(index, *value) : statement_.bind(index);
   }
@@ -143,28 +173,43 @@ class Query {
     value ? bind(index, *value) : statement_.bind(index);
   }
 
-  void column(int index, std::int64_t& value) { value = statement_.getColumn(index).getInt64(); }
+  void column(int index, std::int64_t& value) { value = typed(index, SQLITE_INTEGER).getInt64(); }
   void column(int index, double& value);
-  void column(int index, std::string& value) { value = statement_.getColumn(index).getString(); }
+  void column(int index, std::string& value) { value = typed(index, SQLITE_TEXT).getString(); }
   void column(int index, RunState& value);
   void column(int index, TaskState& value);
   void column(int index, Phase& value);
   void column(int index, Values& value);
   void column(int index, Wall& value) {
-    value = Wall(Duration(statement_.getColumn(index).getInt64()));
+    value = Wall(Duration(typed(index, SQLITE_INTEGER).getInt64()));
   }
   template <class Tag>
   void column(int index, Id<Tag>& value) {
     column(index, value.value);
   }
-  void column(int index, int& value) { value = statement_.getColumn(index).getInt(); }
+  void column(int index, int& value) { value = typed(index, SQLITE_INTEGER).getInt(); }
   template <class Value>
   void column(int index, std::optional<Value>& value) {
     value.reset();
     if (!statement_.getColumn(index).isNull()) column(index, value.emplace());
   }
 
+  /// The tables are STRICT: a value of another type is that of another table's row.
+  SQLite::Column typed(int index, int type) {
+    SQLite::Column found = statement_.getColumn(index);
+    if (found.getType() != type) throw_wrong_type();
+    return found;
+  }
+  template <class Tag>
+  static std::string to_name(Id<Tag> id) {
+    return std::to_string(id.value);
+  }
+  static std::string to_name(const std::string& text) { return text; }
+  [[noreturn]] static void throw_wrong_type();
+  [[noreturn]] static void throw_damaged(const char* what, const std::string& which);
+
   SQLite::Statement& statement_;
+  int next_ = 0;  // the column behind those that were read
 };
 
 /// A transaction, which is rolled back when the object goes, unless commit() returned.

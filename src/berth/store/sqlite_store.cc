@@ -4,6 +4,7 @@
 #include <unordered_map>
 
 #include "berth/base/text.h"
+#include "berth/store/check.h"
 #include "berth/store/records.h"
 #include "berth/store/sql.h"
 #include "berth/store/sqlite_database.h"
@@ -16,31 +17,43 @@ constexpr const char* kNextNumber =
     "INSERT INTO name_counter (name, issued) VALUES ($1, 1)"
     " ON CONFLICT (name) DO UPDATE SET issued = issued + 1 RETURNING issued";
 constexpr const char* kAddRun =
-    "INSERT INTO run (name, kind, directory, priority, created_ns, waiting)"
-    " VALUES ($1, $2, $3, $4, $5, $6) RETURNING id";
-constexpr const char* kRemoveRun = "DELETE FROM run WHERE id = $1";
+    "INSERT INTO run (name, kind, directory, priority, created_ns, waiting, name_sum)"
+    " VALUES ($1, $2, $3, $4, $5, $6, $7) RETURNING id";
+constexpr const char* kDeleteRun = "DELETE FROM run WHERE id = $1";
 constexpr const char* kRunRow = BERTH_RUN_ROW;
 constexpr const char* kTaskRow =
     "SELECT number, state, token, forgiven FROM task WHERE run_id = $1 AND number = $2";
 constexpr const char* kUseResult =
     "UPDATE result SET used_ns = $4 WHERE digest = $1 AND outputs = $2 AND origin = $3";
 constexpr const char* kKeepResult =
-    "INSERT OR REPLACE INTO result (digest, outputs, origin, used_ns) VALUES ($1, $2, $3, $4)";
+    "INSERT OR REPLACE INTO result (digest, outputs, origin, used_ns, row_sum)"
+    " VALUES ($1, $2, $3, $4, $5)";
+constexpr const char* kCountTasks =
+    "SELECT waiting + running + done + cached + skipped + failed + stopped FROM run WHERE id = $1";
+constexpr const char* kHasMetrics =
+    "SELECT 1 FROM metric_last WHERE run_id = $1 AND task = $2 LIMIT 1";
 
 constexpr RowStatements kWriteOne = {
-    .add_task = "INSERT INTO task (run_id, number, label, params_json) VALUES ($1, $2, $3, $4)",
+    .add_task =
+        "INSERT INTO task (run_id, number, label, params_json, label_sum, params_sum)"
+        " VALUES ($1, $2, $3, $4, $5, $6)",
     .change_task =
         "UPDATE task SET state = $3, token = $4, forgiven = $5"
         " WHERE run_id = $1 AND number = $2",
     .change_keyed_task =
-        "UPDATE task SET state = $3, token = $4, forgiven = $5, digest = $6, depends = $7"
+        "UPDATE task SET state = $3, token = $4, forgiven = $5, digest = $6, depends = $7,"
+        " key_sum = $8"
         " WHERE run_id = $1 AND number = $2",
-    .key_task = "UPDATE task SET digest = $3, depends = $4 WHERE run_id = $1 AND number = $2",
-    .set_params = "UPDATE task SET params_json = $3 WHERE run_id = $1 AND number = $2",
+    .key_task =
+        "UPDATE task SET digest = $3, depends = $4, key_sum = $5"
+        " WHERE run_id = $1 AND number = $2",
+    .set_params =
+        "UPDATE task SET params_json = $3, params_sum = $4 WHERE run_id = $1 AND number = $2",
     .add_attempt =
         "INSERT INTO attempt (run_id, task, token, started_ns, resources, host, devices, ended_ns,"
-        " cause, exit_code, signal, detail, cpu_ms, peak_mem, log_begin, log_end, lease_ns)"
-        " VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)",
+        " cause, exit_code, signal, detail, cpu_ms, peak_mem, log_begin, log_end, lease_ns,"
+        " begin_sum, end_sum) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14,"
+        " $15, $16, $17, $18, $19)",
     .keep_attempt =
         "UPDATE attempt SET lease_ns = $4 WHERE run_id = $1 AND task = $2 AND token = $3",
     .place_attempt =
@@ -48,16 +61,18 @@ constexpr RowStatements kWriteOne = {
         " WHERE run_id = $1 AND task = $2 AND token = $3",
     .end_attempt =
         "UPDATE attempt SET ended_ns = $4, cause = $5, exit_code = $6, signal = $7, detail = $8,"
-        " cpu_ms = $9, peak_mem = $10, log_begin = $11, log_end = $12"
+        " cpu_ms = $9, peak_mem = $10, log_begin = $11, log_end = $12, end_sum = $13"
         " WHERE run_id = $1 AND task = $2 AND token = $3",
     .add_metric =
-        "INSERT INTO metric (run_id, task, token, sequence, name, value, at_ns)"
-        " VALUES ($1, $2, $3, $4, $5, $6, $7)",
+        "INSERT INTO metric (run_id, task, token, sequence, name, value, at_ns, row_sum)"
+        " VALUES ($1, $2, $3, $4, $5, $6, $7, $8)",
     .keep_last_metric =
-        "INSERT INTO metric_last (run_id, task, name, value, first_sequence)"
-        " VALUES ($1, $2, $3, $4, $5)"
-        " ON CONFLICT (run_id, task, name) DO UPDATE SET value = excluded.value",
+        "INSERT INTO metric_last (run_id, task, name, value, first_sequence, row_sum)"
+        " VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT (run_id, task, name)"
+        " DO UPDATE SET value = excluded.value, row_sum = excluded.row_sum",
 };
+
+constexpr std::size_t kMostDamages = 20;
 
 /// Statements by their text, which is a constant: each is prepared when it is needed first.
 class PreparedStatements : public Transaction::Statements {
@@ -70,6 +85,9 @@ class PreparedStatements : public Transaction::Statements {
     if (found == by_text_.end()) {
       std::string text = sql;
       std::ranges::replace(text, '$', '?');
+      for (const std::string_view mark : {"/*", "*/"})  // what this store alone has
+        for (auto at = text.find(mark); at != std::string::npos; at = text.find(mark, at))
+          text.erase(at, mark.size());
       found = by_text_.try_emplace(sql, db, text).first;
     }
     return Query(found->second, values...);
@@ -92,11 +110,16 @@ class SqliteStore final : public Store {
       const std::string name = fmt::format("{}-{}", run.name, number);
       RunId id;
       BERTH_TRY(first(id, kAddRun, name, run.kind, run.directory, run.priority, run.created,
-                      static_cast<std::int64_t>(run.tasks.size())));
-      sql_(kAddSpecification, id, run.spec_json).run();
-      number = 0;
-      for (const NewTask& task : run.tasks)
-        sql_(kWriteOne.add_task, id, ++number, task.label, task.params).run();
+                      static_cast<std::int64_t>(run.tasks.size()),
+                      sum_of(name, run.kind, run.directory)));
+      sql_(kAddSpecification, id, run.spec_json, sum_of(id, run.spec_json)).run();
+      TaskNumber task_number{0};
+      for (const NewTask& task : run.tasks) {
+        ++task_number.value;
+        sql_(kWriteOne.add_task, id, task_number, task.label, task.params,
+             sum_of_label(task_number, task.label), sum_of_params(task_number, task.params))
+            .run();
+      }
       return read_named_run(sql_(kRunByName, name), name);
     });
   }
@@ -110,7 +133,10 @@ class SqliteStore final : public Store {
       auto writes = store::take_over(std::move(rows),
                                      {runner_pid, runner_started_at, /*host=*/"", alive}, now);
       write(run, writes);
-      BERTH_TRY(first(writes.run.record.spec_json, kSpecification, run));
+      auto specification = sql_(kSpecification, run);
+      if (!specification.next()) return no_run(run);
+      BERTH_TRY(specification.read(writes.run.record.spec_json));
+      BERTH_TRY(specification.check("the specification of run", run, writes.run.record.spec_json));
       return std::move(writes.run.record);
     });
   }
@@ -126,14 +152,20 @@ class SqliteStore final : public Store {
 
   Status remove(RunId run) override {
     return writing([&]() -> Status {
-      if (sql_(kRemoveRun, run).run() == 0) return no_run(run);
+      if (sql_(kDeleteRun, run).run() == 0) return no_run(run);
       return {};
     });
   }
 
   Result<ResultRecord> result(const std::string& digest) override {
     // One statement sees one state by itself.
-    return caught([&] { return read_result(sql_(kResultByDigest, digest), digest); });
+    return caught([&]() -> Result<ResultRecord> {
+      try {
+        return read_result(sql_(kResultByDigest, digest), digest);
+      } catch (const RowDamaged& damage) {  // the task runs again, and its result replaces the row
+        return fail(ErrorKind::not_found, "{}: {}", file_, damage.what());
+      }
+    });
   }
 
   Result<std::vector<ResultRecord>> results(std::int64_t after) override {
@@ -155,8 +187,11 @@ class SqliteStore final : public Store {
 
   Result<std::vector<TaskRecord>> tasks(RunId run) override {
     return reading([&]() -> Result<std::vector<TaskRecord>> {
-      if (!sql_(kFindRun, run).next()) return no_run(run);
-      return tasks(run, kFirstTask, kLastTask);
+      std::int64_t count = 0;
+      if (!first(count, kCountTasks, run)) return no_run(run);
+      BERTH_ASSIGN(auto found, tasks(run, kFirstTask, kLastTask));
+      if (std::ssize(found) == count) return found;
+      return rows_missing("the row of", {std::min(std::ssize(found), count) + 1});
     });
   }
 
@@ -188,7 +223,7 @@ class SqliteStore final : public Store {
   Result<std::vector<AttemptRecord>> attempts(RunId run, TaskNumber task) override {
     return reading([&]() -> Result<std::vector<AttemptRecord>> {
       if (!sql_(kTaskByNumber, run, task).next()) return no_task(run, task);
-      return read_attempts(sql_(kListAttempts, run, task));
+      return read_attempts(sql_(kListAttempts, run, task), task);
     });
   }
 
@@ -196,7 +231,10 @@ class SqliteStore final : public Store {
                                             std::int64_t after) override {
     return reading([&]() -> Result<std::vector<MetricRecord>> {
       if (!sql_(kTaskByNumber, run, task).next()) return no_task(run, task);
-      return read_metrics(sql_(kListMetrics, run, task, after));
+      BERTH_ASSIGN(auto found, read_metrics(sql_(kListMetrics, run, task, after), task));
+      if (found.empty() && after == 0 && sql_(kHasMetrics, run, task).next())
+        return rows_missing("the metrics of", task);
+      return found;
     });
   }
 
@@ -204,6 +242,21 @@ class SqliteStore final : public Store {
     return reading([&]() -> Result<std::vector<Usage>> {
       if (!sql_(kFindRun, run).next()) return no_run(run);
       return read_usage(sql_(kAddUpUsage, run));
+    });
+  }
+
+  Result<std::vector<std::string>> find_structural_damage() {
+    return reading([&]() -> Result<std::vector<std::string>> {
+      std::vector<std::string> lines;
+      SQLite::Statement check(*db_, fmt::format("PRAGMA integrity_check({})", kMostDamages));
+      while (check.executeStep())
+        if (auto line = check.getColumn(0).getString(); line != "ok")
+          lines.push_back(std::move(line));
+      SQLite::Statement references(*db_, "PRAGMA foreign_key_check");
+      while (lines.size() < kMostDamages && references.executeStep())
+        lines.push_back(fmt::format("a row of {} has no {}", references.getColumn(0).getString(),
+                                    references.getColumn(2).getString()));
+      return lines;
     });
   }
 
@@ -268,7 +321,9 @@ class SqliteStore final : public Store {
     write_rows(kWriteOne, rows, one);
     for (const ResultKept* kept : rows.results)
       if (sql_(kUseResult, kept->digest, kept->outputs, kept->origin, kept->at).run() == 0)
-        sql_(kKeepResult, kept->digest, kept->outputs, kept->origin, kept->at).run();
+        sql_(kKeepResult, kept->digest, kept->outputs, kept->origin, kept->at,
+             sum_of(kept->digest, kept->outputs, kept->origin))
+            .run();
     write_run(rows, one);
   }
 
@@ -278,6 +333,15 @@ class SqliteStore final : public Store {
 };
 
 }  // namespace
+
+Result<std::vector<std::string>> find_structural_damage(Store& store) {
+  auto* const sqlite = dynamic_cast<SqliteStore*>(&store);
+  if (sqlite == nullptr) return std::vector<std::string>();
+  auto found = sqlite->find_structural_damage();
+  if (!found && found.error().kind == ErrorKind::corrupt)
+    return std::vector<std::string>{found.error().message};
+  return found;
+}
 
 Result<std::unique_ptr<Store>> sqlite_store(const std::string& file) {
   BERTH_ASSIGN(auto db, open_database(file));

@@ -261,7 +261,8 @@ TEST_F(SqliteStoreTest, WhatAnOlderRunnerStillWritesIsUnderstood) {
   ASSERT_TRUE(store->apply(run, changes));
   const auto written = [&](const std::string& cause, const char* exit_code) {
     SQLite::Database(file_, SQLite::OPEN_READWRITE)
-        .exec("UPDATE attempt SET cause = '" + cause + "', exit_code = " + exit_code);
+        .exec("UPDATE attempt SET cause = '" + cause +
+              "', end_sum = NULL, exit_code = " + exit_code);
     const auto attempt = store->attempts(run, {1})->front();
     EXPECT_EQ(attempt.cause, store->find_task(run, "1")->cause);
     return text_of_cause(attempt) + attempt.detail;
