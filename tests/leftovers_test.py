@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 """Where no control group contains a task, the processes that it leaves end with it; what a person started stays."""
 
+import json
 import os
 import signal
 import subprocess
@@ -165,6 +166,32 @@ class Leftovers(Case):
         self.run_as_user("stop", "both-1", code=0)
         self.check_nothing_is_left()
 
+    def holders(self):
+        return [holder["label"] for holder in json.loads(self.run_as_user("machine", "--json", code=0).out)["holders"]]
+
+    def test_what_a_killed_agent_and_runner_leave_keeps_its_cores_while_it_lives(self):
+        self.interrupted()
+        self.assertEqual(self.holders(), ["both-1"])
+        machine = json.loads(self.run_as_user("machine", "--json").out)
+        other = self.start_as_user("run", "--cpu", str(machine["total"]["cpu"]), "--", "true")
+        until(lambda: json.loads(self.run_as_user("machine", "--json").out)["waiting"], "another run waits for the cores")
+        self.end_sleepers()
+        self.assertEqual(other.wait(timeout=60), 0)
+        self.assertEqual(self.holders(), [])
+
+    def test_the_cores_of_a_leftover_are_free_after_a_stop(self):
+        self.interrupted()
+        self.run_as_user("stop", "both-1", code=0)
+        self.check_nothing_is_left()
+        self.assertEqual(self.holders(), [])
+
+    def test_a_resume_uses_the_cores_of_what_the_run_left(self):
+        self.interrupted()
+        self.task("exit 0")
+        self.run_as_user("resume", "both-1", code=0)
+        self.check_nothing_is_left()
+        self.assertEqual(self.holders(), [])
+
     def test_what_a_killed_agent_and_runner_leave_ends_when_the_run_is_removed(self):
         self.interrupted()
         self.run_as_user("rm", "both-1", code=0)
@@ -187,6 +214,24 @@ class Leftovers(Case):
         done = self.run_as_user("shell", "f-1/a", "--", "sh", "-c",
                                 f"cd {self.dir}; {self.house.berth} retry f-1; echo the shell lives", code=0)
         self.assertIn(b"the shell lives", done.out)
+
+    def test_such_a_shell_survives_a_stop_and_a_removal_of_the_run(self):
+        self.failed_flow()
+        for command in (("resume", "f-1"), ("stop", "f-1"), ("rm", "f-1")):
+            if not self.sleepers():
+                shell = self.start_as_user("shell", "f-1/a", "--", "sleep", self.seconds)
+                self.until_it_runs()
+            self.run_as_user(*command)
+            self.assertIsNone(shell.poll(), command)
+
+    def test_what_is_started_from_such_a_shell_with_another_environment_survives_a_retry(self):
+        self.failed_flow()
+        shell = self.start_as_user("shell", "f-1/a", "--", "sh", "-c",
+                                   f"env -u BERTH_SHELL sleep {self.seconds}; echo ended")
+        self.until_it_runs()
+        self.run_as_user("retry", "f-1", code=1)
+        self.assertIsNone(shell.poll())
+        self.assertEqual(len(self.sleepers()), 1)
 
     def test_a_run_from_within_such_a_shell_leaves_nothing(self):
         self.failed_flow()

@@ -128,6 +128,17 @@ bool is_leftover(os::Env& env, pid_t orphan, std::span<const Token> ended,
   });
 }
 
+/// Returns true if an ancestor of the process is a shell that a person opened: what was started
+/// from it is the person's, whatever its environment is now.
+bool is_below_shell(const std::map<pid_t, ProcessStat>& stats, const std::set<pid_t>& shells,
+                    pid_t pid) {
+  std::set<pid_t> seen;  // pids that are used again could make a circle
+  for (auto at = stats.find(pid); at != stats.end() && seen.insert(at->first).second;
+       at = stats.find(at->second.parent))
+    if (shells.contains(at->second.parent)) return true;
+  return false;
+}
+
 /// One look of end_marked(): the identities of what is to be ended.
 Result<std::vector<os::ProcessIdentity>> find_marked(
     os::Env& env, const std::string& mark,
@@ -135,6 +146,7 @@ Result<std::vector<os::ProcessIdentity>> find_marked(
   std::map<pid_t, ProcessStat> stats;
   std::multimap<pid_t, pid_t> children;
   std::vector<pid_t> found;
+  std::set<pid_t> shells;
   BERTH_ASSIGN(const auto pids, all_processes(env));
   for (const pid_t pid : pids) {
     const auto stat = read_stat(env, pid);
@@ -142,8 +154,10 @@ Result<std::vector<os::ProcessIdentity>> find_marked(
     stats.emplace(pid, *stat);
     children.emplace(stat->parent, pid);
     const Marks marks = read_marks(env, pid);
+    if (marks.shell) shells.insert(pid);
     if (marks.run_directory == mark && !marks.shell && chosen(marks.token)) found.push_back(pid);
   }
+  std::erase_if(found, [&](pid_t pid) { return is_below_shell(stats, shells, pid); });
   std::set<pid_t> all(found.begin(), found.end());
   while (!found.empty()) {
     const auto [begin, end] = children.equal_range(found.back());

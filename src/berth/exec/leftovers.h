@@ -26,7 +26,7 @@
 namespace berth::exec {
 
 /// The variable of a shell that a person opened in a task's directory, with the task's variables. A
-/// process with it is never a leftover.
+/// process with it, or with an ancestor that has it, is never a leftover.
 inline constexpr std::string_view kShellVariable = "BERTH_SHELL";
 
 /// A task of this worker whose processes stay.
@@ -56,7 +56,8 @@ struct MarkedProcess {
 
 /// Ends all processes with that entry in their environment ("BERTH_RUN_DIR=/x") for which `chosen`
 /// returns true, and their descendants that have no such variable; it looks again until none is
-/// left, for some seconds at most. Returns how many were ended.
+/// left, for some seconds at most. What a person started from a shell in a task stays. Returns how
+/// many were ended.
 Result<int> end_marked(os::Env& env, const std::string& mark,
                        const std::function<bool(std::optional<Token>)>& chosen);
 

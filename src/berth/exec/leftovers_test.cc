@@ -79,6 +79,18 @@ TEST_F(LeftoversTest, DescendantsWithoutAMarkEndAndThoseOfAnotherRunStay) {
   EXPECT_EQ(::kill(std::stoi(pids.substr(pids.find('\n'))), 0), 0);
 }
 
+TEST_F(LeftoversTest, WhatAPersonStartsFromAShellInATaskStaysWhateverItsEnvironmentIs) {
+  const std::string directory = path("run");
+  const auto witness = path("pids");
+  start({{"BERTH_RUN_DIR", directory}, {"BERTH_SHELL", "a-1/1"}},
+        "env -u BERTH_SHELL sh -c 'sleep 100 & echo $! >>" + witness + "; wait' & wait");
+  std::string pids;
+  while (std::ranges::count(pids, '\n') < 1) pids = env_->read_file(witness, 100).value_or("");
+  EXPECT_EQ(end_marked(*env_, "BERTH_RUN_DIR=" + directory, [](auto) { return true; }).value_or(-1),
+            0);
+  EXPECT_EQ(::kill(std::stoi(pids), SIGKILL), 0);
+}
+
 TEST_F(LeftoversTest, ProcessesOfADeadWorkerEndAndThoseOfALivingOneStay) {
   children_.reserve(2);
   constexpr pid_t kNoProcess = 4'194'305;  // above the highest pid

@@ -92,6 +92,24 @@ void narrow(std::vector<DeviceShare>& devices, const Block& block) {
   });
 }
 
+std::vector<os::ProcessIdentity> find_workers_of_processes(os::Env& env) {
+  constexpr std::size_t kMostEnvironment = 4U << 20;  // bytes
+  constexpr std::string_view kAlloc = "BERTH_ALLOC=";
+  std::vector<os::ProcessIdentity> workers;
+  for (const auto& name : env.list("/proc").value_or(std::vector<std::string>{})) {
+    if (name.find_first_not_of("0123456789") != std::string::npos) continue;
+    const auto status = env.status("/proc/" + name);
+    if (!status || status->owner != env.user()) continue;
+    const auto environment = env.read_file("/proc/" + name + "/environ", kMostEnvironment);
+    if (!environment) continue;
+    for (const auto entry : split(*environment, '\0'))
+      if (entry.starts_with(kAlloc))
+        if (const auto mark = read_task_mark(entry.substr(kAlloc.size())))
+          workers.push_back(mark->worker);
+  }
+  return workers;
+}
+
 std::string task_ledger(const std::string& directory, const std::string& id) {
   return fmt::format("{}/{}{}", directory, kTaskLedger, id);
 }

@@ -29,6 +29,10 @@ struct TaskMark {
 /// nullopt: no worker wrote the value.
 std::optional<TaskMark> read_task_mark(std::string_view value);
 
+/// Returns the workers, living or dead, of which this user has processes on this machine: their
+/// tasks and what tasks left. It reads the environments of all processes of the user.
+std::vector<os::ProcessIdentity> find_workers_of_processes(os::Env& env);
+
 /// Reads BERTH_ALLOC. nullopt: it is absent, no worker wrote it, or its worker does not live on
 /// this machine, as for a process that outlived its task or was moved to another machine.
 std::optional<EnclosingTask> enclosing_task(os::Env& env);

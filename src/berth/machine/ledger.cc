@@ -76,6 +76,7 @@ class View {
   Status read(uid_t user);
   void sweep();
   bool known_dead(const LedgerEntry& entry) const;
+  bool has_processes(const LedgerEntry& entry) const;
 
   os::Env& env_;
   const std::string& directory_;
@@ -84,6 +85,8 @@ class View {
   std::vector<std::string> names_;
   Entries entries_;
   std::map<std::pair<pid_t, std::int64_t>, bool> lives_;
+  mutable std::optional<std::vector<os::ProcessIdentity>>
+      workers_of_processes_;  // read when needed
 };
 
 Status View::read(uid_t user) {
@@ -129,12 +132,19 @@ bool View::alive(const LedgerEntry& entry) {
   if (entry.holder == self_) return true;
   const auto [known, is_new] = lives_.try_emplace({entry.holder.pid, entry.holder.started_at});
   if (is_new) known->second = env_.alive(entry.holder);
-  return known->second;
+  return known->second || has_processes(entry);
+}
+
+/// Without control groups, what the tasks of a killed worker left goes on and uses its cores.
+bool View::has_processes(const LedgerEntry& entry) const {
+  if (entry.waiting || !ours(entry)) return false;
+  if (!workers_of_processes_) workers_of_processes_ = find_workers_of_processes(env_);
+  return std::ranges::find(*workers_of_processes_, entry.holder) != workers_of_processes_->end();
 }
 
 bool View::known_dead(const LedgerEntry& entry) const {
   const auto known = lives_.find({entry.holder.pid, entry.holder.started_at});
-  return known != lives_.end() && !known->second;
+  return known != lives_.end() && !known->second && !has_processes(entry);
 }
 
 LedgerEntry View::draft(const AllocRequest& ask, AllocId id, const LedgerEntry* queued) const {
