@@ -160,5 +160,57 @@ class RemovalOfARunWhoseRunnerDied(Removal):
         self.assertEqual(self.runs(), [])
 
 
+class TheStoreShrinks(Removal):
+    """The file of the store, after the removal of a large run."""
+
+    def setUp(self):
+        super().setUp()
+        self.database = self.house.state / "berth.db"
+
+    def large(self, before="PRAGMA user_version"):
+        """A run whose metrics take megabytes, next to a small one."""
+        for _ in range(2):
+            self.berth("run", "--", "true")
+        with closing(sqlite3.connect(self.database, isolation_level=None)) as store:
+            for statement in before.split(";"):
+                store.execute(statement)
+            store.execute("INSERT INTO metric (run_id, task, sequence, token, name, value, at_ns) WITH RECURSIVE n(i) AS"
+                          " (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 60000)"
+                          " SELECT 1, 1, i, 1, 'accuracy of the model', i, i FROM n")
+        self.assertGreater(self.database.stat().st_size, 2_000_000)
+
+    def check_is_small(self):
+        self.assertLess(self.database.stat().st_size, 300_000)
+        self.assertIn(b"true-2", self.berth("runs").out)
+        with closing(sqlite3.connect(self.database)) as store:
+            self.assertEqual(store.execute("PRAGMA auto_vacuum").fetchone(), (2,))
+            self.assertEqual(store.execute("PRAGMA integrity_check").fetchone(), ("ok",))
+
+    def test_after_rm(self):
+        self.large()
+        self.berth("rm", "true-1")
+        self.check_is_small()
+
+    def test_after_prune(self):
+        self.large()
+        self.berth("prune", "--older-than", "0s", "--keep", "1")
+        self.check_is_small()
+
+    def test_the_file_of_an_earlier_berth_too(self):
+        self.large("PRAGMA journal_mode = DELETE; PRAGMA auto_vacuum = NONE; VACUUM; PRAGMA journal_mode = WAL")
+        self.berth("rm", "true-1")
+        self.check_is_small()
+
+    def test_while_another_run_is_driven(self):
+        self.large()
+        self.write("s.yaml", LONG)
+        runner = self.house.start("run", "s.yaml")
+        until((self.dir / "pids").exists, "it runs")
+        self.berth("rm", "true-1")
+        self.write("go", "")
+        self.assertEqual(runner.wait(60), 0)
+        self.check_is_small()
+
+
 if __name__ == "__main__":
     unittest.main()

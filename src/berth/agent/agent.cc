@@ -13,9 +13,6 @@
 namespace berth::agent {
 namespace {
 
-/// So much output is kept for a later runner. Beyond that, output is dropped while there is no
-/// runner, and left in the tasks' pipes while there is one.
-constexpr std::int64_t kKeptMost = 64 << 20;
 /// How far a runner may lag behind before output waits for it.
 constexpr std::int64_t kBehindMost = 1 << 20;
 /// How much may stay in memory because it cannot be written.
@@ -113,7 +110,8 @@ bool Agent::lease_over() const {
 bool Agent::takes_output() const {
   if (!has_runner()) return true;
   return wants_output_ && journal_.end() - sent_to_ < kBehindMost &&
-         journal_.end() - journal_.begin() < kKeptMost && journal_.unwritten() < kUnwrittenMost;
+         journal_.end() - journal_.begin() < options_.kept_most &&
+         journal_.unwritten() < kUnwrittenMost;
 }
 
 std::optional<Mono> Agent::next_step() const {
@@ -275,6 +273,7 @@ Status Agent::welcome(Session& session, Hello hello) {
   }
   wants_output_ = true;
   lease_ends_ = env_->boot_clock() + options_.lease;
+  for (const auto& left_out : metrics_left_out_.take_all()) journal_.append(left_out);
   sent_to_ = journal_.begin();
   Welcome answer;
   answer.id = options_.directory.substr(options_.directory.rfind('/') + 1);
@@ -312,15 +311,21 @@ void Agent::publish(exec::FromWorker message) {
   const Mono by = env_->now() + (waits ? kWordWaits : Duration(0));
   send_by_ = send_by_ ? std::min(*send_by_, by) : by;
   const auto* output = std::get_if<exec::Output>(&message);
-  const bool full =
-      journal_.end() - journal_.begin() >= kKeptMost || journal_.unwritten() >= kUnwrittenMost;
+  const bool full = journal_.end() - journal_.begin() >= options_.kept_most ||
+                    journal_.unwritten() >= kUnwrittenMost;
   if (output != nullptr && full && !has_runner()) {
     if (!output_dropped_.insert(output->token).second) return;
     exec::Output missing = *output;
     missing.bytes = "\nberth: output is missing here: nobody listened, and no more could be kept\n";
     return journal_.append(missing);
   }
+  if (auto* metric = std::get_if<exec::Metric>(&message);
+      metric != nullptr && !has_runner() &&
+      (journal_.end() - journal_.begin() >= 2 * options_.kept_most ||
+       journal_.unwritten() >= kUnwrittenMost))
+    return metrics_left_out_.add(std::move(*metric));
   if (const auto* ended = std::get_if<exec::Ended>(&message)) {
+    for (const auto& left_out : metrics_left_out_.take(ended->token)) journal_.append(left_out);
     output_dropped_.erase(ended->token);
     known_[ended->token].end_number = journal_.next();
   } else if (output != nullptr) {

@@ -30,6 +30,7 @@
 #include <vector>
 
 #include "berth/agent/journal.h"
+#include "berth/agent/left_out_metrics.h"
 #include "berth/agent/line_stream.h"
 #include "berth/agent/protocol.h"
 #include "berth/exec/process_worker.h"
@@ -50,6 +51,9 @@ struct AgentOptions {
   std::vector<std::string> ask_drivers{};  ///< See exec::ProcessWorker.
   /// Of orphans that this process adopts and that have no mark (exec/leftovers.h).
   exec::Unmarked unmarked_orphans = exec::Unmarked::kept;
+  /// How many bytes of output the journal keeps for a later runner, and half of what it keeps of
+  /// metrics too; ends are always kept.
+  std::int64_t kept_most = 64 << 20;
   std::string with{};  ///< A directory that the agent removes together with its own.
 };
 
@@ -120,6 +124,7 @@ class Agent {
   exec::Environment environment_;
   std::map<Token, Known> known_;
   std::set<Token> output_dropped_;  // a notice stands in place of their output
+  LeftOutMetrics metrics_left_out_;
   std::vector<exec::FromWorker> messages_;
   Mono lease_ends_;
   Mono stepped_at_{};  // by the boot clock: what ended by then was heeded

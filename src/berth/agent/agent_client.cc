@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "berth/fileset/fileset.h"
 #include "berth/os/loop.h"
 
 namespace berth::agent {
@@ -40,9 +41,7 @@ Result<std::string> agent_program(os::Env& env) {
 
 Status forget_agent(os::Env& env, const std::string& directory) {
   BERTH_ASSIGN(const os::Fd lock, env.lock(directory + "/lock", false));
-  BERTH_ASSIGN(const auto names, env.list(directory));
-  for (const auto& name : names) BERTH_TRY(env.remove_file(directory + "/" + name));
-  return env.remove_directory(directory);
+  return fileset::remove_all(env, directory);  // it may have directories of its tasks' files
 }
 
 }  // namespace berth::agent

@@ -1,7 +1,10 @@
 // Runners that die and calls that fail, anywhere, on a fake clock.
+#include <map>
 #include <set>
+#include <string>
 
 #include "berth/agent/agent_testing.h"
+#include "berth/agent/layout.h"
 #include "berth/base/rng.h"
 
 namespace berth::agent {
@@ -95,6 +98,82 @@ TEST(AgentFaults, NoFaultLosesAnEnd) {
     world.run(client.get(), reports, [&] { return client->ready() && client->idle(); });
     for (const auto& [token, times] : reports.started) EXPECT_GE(reports.ended[token], 1) << token;
   }
+}
+
+/// Runs one task without a runner, whose output is `text`, and returns what a later runner hears.
+std::vector<exec::FromWorker> hear_after_flood(std::int64_t tasks, std::string text) {
+  FakeWorld world;
+  world.options.outlive = true;
+  world.options.kept_most = 64 << 10;
+  world.env.program = [&](const os::SpawnSpec&) { return takes(seconds(1), text); };
+  world.open();
+  auto client = world.attach(1);
+  Reports reports;
+  for (std::int64_t token = 1; token <= tasks; ++token) client->send(launch_of(token));
+  world.run(client.get(), reports, [&] { return std::ssize(reports.started) == tasks; });
+  client.reset();
+  world.run(nullptr, reports, [&] { return world.env.now() > Mono(seconds(3)); });
+  client = world.attach(2);
+  std::vector<exec::FromWorker> heard;
+  for (int turns = 0; turns < 100'000 && !(client->ready() && client->idle()); ++turns) {
+    client->set_reading(true);
+    world.turn(nullptr, reports);
+    client->take_messages(heard);
+  }
+  return heard;
+}
+
+std::string metrics_text(int count, int names) {
+  std::string text;
+  for (int i = 1; i <= count; ++i) text += fmt::format("::berth loss{}={}\n", i % names, i);
+  return text;
+}
+
+TEST(AgentFaults, AFloodOfMetricsWithoutARunnerIsBoundedAndTheLastValueIsKept) {
+  std::size_t metrics = 0, notes = 0, ends = 0;
+  double last = 0;
+  for (const auto& message : hear_after_flood(1, metrics_text(20'000, 1))) {
+    if (const auto* metric = std::get_if<exec::Metric>(&message)) ++metrics, last = metric->value;
+    if (const auto* note = std::get_if<exec::Notice>(&message))
+      notes += note->text.find("metrics were left out") != std::string::npos ? 1 : 0;
+    if (std::holds_alternative<exec::Ended>(message)) ++ends;
+  }
+  EXPECT_GT(metrics, 500U);
+  EXPECT_LT(metrics, 3'000U);
+  EXPECT_EQ(last, 20'000);
+  EXPECT_EQ(notes, 1U);
+  EXPECT_EQ(ends, 1U);
+}
+
+TEST(AgentFaults, EachNameAndEachAttemptOfAFloodKeepsItsLastValue) {
+  std::map<std::pair<std::int64_t, std::string>, double> last;
+  for (const auto& message : hear_after_flood(2, metrics_text(6'000, 3)))
+    if (const auto* metric = std::get_if<exec::Metric>(&message))
+      last[{metric->token.value, metric->name}] = metric->value;
+  for (std::int64_t token = 1; token <= 2; ++token)
+    for (int name = 0; name < 3; ++name)
+      EXPECT_EQ((last[{token, fmt::format("loss{}", name)}]), 5'998 + (name + 2) % 3) << name;
+}
+
+TEST(AgentFaults, FewMetricsWithoutARunnerAreAllKept) {
+  std::size_t metrics = 0, notes = 0;
+  for (const auto& message : hear_after_flood(1, metrics_text(300, 1))) {
+    metrics += std::holds_alternative<exec::Metric>(message) ? 1 : 0;
+    notes += std::holds_alternative<exec::Notice>(message) ? 1 : 0;
+  }
+  EXPECT_EQ(metrics, 300U);
+  EXPECT_EQ(notes, 0U);
+}
+
+TEST(AgentFaults, TheDirectoryOfADeadAgentIsRemovedWithTheFilesOfItsTasks) {
+  FakeWorld world;
+  world.open();
+  const std::string directory = world.options.directory;
+  ASSERT_TRUE(world.env.make_directory(commands_directory(directory), 0700));
+  ASSERT_TRUE(world.env.replace_file(commands_directory(directory) + "/1", "echo", 0600));
+  world.agent.reset();
+  EXPECT_TRUE(forget_agent(world.env, directory));
+  EXPECT_FALSE(world.env.status(directory));
 }
 
 }  // namespace

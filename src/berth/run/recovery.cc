@@ -293,8 +293,10 @@ void Recovery::reap(const WorkerSlot& slot) {
 void Recovery::forget_dead() {
   // The take-over is durable, and not all of these.
   if (!found_.unacknowledged.empty() || attempts_.journals_are_needed()) return;
-  for (const auto& directory : std::exchange(found_.dead_directories, {}))
-    (void)agent::forget_agent(run_.env, directory);
+  // What cannot be removed now is tried again at the next commit.
+  std::erase_if(found_.dead_directories, [&](const std::string& directory) {
+    return agent::forget_agent(run_.env, directory).has_value() || !run_.env.status(directory);
+  });
 }
 
 }  // namespace berth::run

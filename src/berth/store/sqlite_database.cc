@@ -140,6 +140,7 @@ std::string switch_to_wal(SQLite::Database& db) {
 Status bring_to_current(SQLite::Database& db, const std::string& file, Migrations migrations) {
   const int current = 1 + static_cast<int>(migrations.size());
   BERTH_ASSIGN(int version, schema_version(db, file, current));
+  if (version == 0) db.exec("PRAGMA auto_vacuum = INCREMENTAL");  // only an empty file takes it
   if (const std::string mode = switch_to_wal(db); mode != "wal")
     return fail(ErrorKind::io, "{}: its file system cannot hold a write-ahead log (mode {})", file,
                 mode);
@@ -248,6 +249,24 @@ Status check_in_place(SQLite::Database& db, const std::string& file) {
       "{}: this store was removed or replaced while it was in use; what was not shown before "
       "is recorded nowhere: put it back, or run all of it again",
       file);
+}
+
+void shrink(SQLite::Database& db) {
+  constexpr int kStep = 1024, kMostSteps = 64;  // pages; other writers get their turn in between
+  constexpr int kMostToCopy = 25'600;           // pages: 100 MiB take about a second
+  constexpr int kIncremental = 2;               // of PRAGMA auto_vacuum
+  const auto free_pages = [&] { return pragma(db, "PRAGMA freelist_count"); };
+  try {
+    if (pragma(db, "PRAGMA auto_vacuum") != kIncremental) {
+      const int pages = pragma(db, "PRAGMA page_count"), unused = free_pages();
+      if (2 * std::int64_t{unused} < pages || pages - unused > kMostToCopy) return;
+      db.exec("PRAGMA auto_vacuum = INCREMENTAL");
+      db.exec("VACUUM");
+    }
+    for (int step = 0; step < kMostSteps && free_pages() > 0; ++step)
+      db.exec(fmt::format("PRAGMA incremental_vacuum({})", kStep));
+  } catch (const SQLite::Exception&) {  // the volume is full, say; the next removal tries again
+  }
 }
 
 void Query::throw_wrong_type() {

@@ -93,6 +93,11 @@ Result<std::unique_ptr<SQLite::Database>> open_database(const std::string& file,
 /// what this handle writes.
 Status check_in_place(SQLite::Database& db, const std::string& file);
 
+/// Gives unused pages of the file back to the file system, as far as that takes about a second. The
+/// file of an earlier Berth is copied for that once, when half of it is unused. What fails is tried
+/// again by the next call.
+void shrink(SQLite::Database& db);
+
 /// Makes an error of an extended result code: "file: message; what to do".
 Error explain(const std::string& file, int code, std::string_view message);
 Error explain(const std::string& file, const SQLite::Exception& error);

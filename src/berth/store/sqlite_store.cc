@@ -151,10 +151,12 @@ class SqliteStore final : public Store {
   }
 
   Status remove(RunId run) override {
-    return writing([&]() -> Status {
+    BERTH_TRY(writing([&]() -> Status {
       if (sql_(kDeleteRun, run).run() == 0) return no_run(run);
       return {};
-    });
+    }));
+    shrink(*db_);
+    return {};
   }
 
   Result<ResultRecord> result(const std::string& digest) override {
@@ -173,8 +175,10 @@ class SqliteStore final : public Store {
   }
 
   Result<std::int64_t> forget_results(Wall unused_since) override {
-    return writing(
-        [&]() -> Result<std::int64_t> { return sql_(kForgetResults, unused_since).run(); });
+    auto removed =
+        writing([&]() -> Result<std::int64_t> { return sql_(kForgetResults, unused_since).run(); });
+    if (removed && *removed > 0) shrink(*db_);
+    return removed;
   }
 
   Result<std::vector<RunRecord>> runs() override {
