@@ -10,7 +10,7 @@ import unittest
 from pathlib import Path
 
 from berth_case import BERTH, Case, until
-from ssh_bed import SSH, SSHD, SshBed, kill
+from ssh_bed import SSH, SSHD, SshCase, kill
 
 AGENT = os.environ.get("BERTH_AGENT_BIN", str(Path(BERTH).with_name("berth-agent")))
 
@@ -26,13 +26,7 @@ class Server(Case):
 
 
 @unittest.skipUnless(SSHD and SSH, "openssh-server and openssh-client are wanted")
-class Clean(Case):
-    def setUp(self):
-        super().setUp()
-        self.bed = SshBed(self.dir / "bed", self.dir)
-        self.addCleanup(self.bed.close)
-        self.house.environment["BERTH_CLUSTERS"] = str(self.dir / "clusters.yaml")
-
+class Clean(SshCase):
     def lab(self, count):
         hosts = [self.bed.host(f"host{i}", machine="cpu: 2\n") for i in range(count)]
         # On one machine every folder is shared: as if it were not.

@@ -8,7 +8,7 @@ import subprocess
 import unittest
 
 from berth_case import Case, FlowCase
-from ssh_bed import SSH, SSHD, SshBed
+from ssh_bed import SSH, SSHD, SshCase
 
 KIB = 1024
 
@@ -172,16 +172,12 @@ steps:
 
 
 @unittest.skipUnless(SSHD and SSH, "openssh-server and openssh-client are needed")
-class OnHosts(FlowCase):
+class OnHosts(SshCase, FlowCase):
     """The same on a machine that is reached by ssh."""
 
     def setUp(self):
         super().setUp()
-        self.bed = SshBed(self.dir / "bed", self.dir)
-        self.addCleanup(self.bed.close)
-        self.house.environment["BERTH_CLUSTERS"] = str(self.dir / "clusters.yaml")
-        self.host = self.bed.host("host", machine="cpu: 2\n")
-        self.write("clusters.yaml", self.bed.clusters(shared_folders="false"))
+        self.host = self.host_that_shares_nothing()
 
     def test_long_commands_run_and_leave_no_file(self):
         inputs(self, 800)

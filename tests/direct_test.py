@@ -9,8 +9,8 @@ import signal
 import unittest
 from pathlib import Path
 
-from berth_case import Case, Finished, until
-from ssh_bed import ME, SSH, SSHD, SshBed, Tap, kill
+from berth_case import Finished, until
+from ssh_bed import ME, SSH, SSHD, SshCase, Tap, kill
 
 FULL = os.environ.get("BERTH_FULL") == "1"
 MEBIBYTE = 1 << 20
@@ -18,12 +18,9 @@ SIZE = 64 * MEBIBYTE
 
 
 @unittest.skipUnless(SSHD and SSH, "openssh-server and openssh-client are wanted")
-class Direct(Case):
+class Direct(SshCase):
     def setUp(self):
         super().setUp()
-        self.bed = SshBed(self.dir / "bed", self.dir)
-        self.addCleanup(self.bed.close)
-        self.house.environment["BERTH_CLUSTERS"] = str(self.dir / "clusters.yaml")
         self.first = self.bed.host("first", machine="cpu: 2\nfirst: 1\n")
         self.second = self.bed.host("second", machine="cpu: 2\nsecond: 1\n")
 

@@ -12,7 +12,7 @@ import threading
 import time
 from pathlib import Path
 
-from berth_case import processes_with, until
+from berth_case import Case, processes_with, until
 
 SSHD = shutil.which("sshd", path="/usr/sbin:/usr/local/sbin:" + os.environ.get("PATH", ""))
 SSH = shutil.which("ssh")
@@ -225,3 +225,19 @@ class SshBed:
     def close(self):
         for host in self.hosts:
             host.close()
+
+
+class SshCase(Case):
+    """Tests with hosts of `self.bed`, in a file of clusters of their own."""
+
+    def setUp(self):
+        super().setUp()
+        self.bed = SshBed(self.dir / "bed", self.dir)
+        self.addCleanup(self.bed.close)
+        self.house.environment["BERTH_CLUSTERS"] = str(self.dir / "clusters.yaml")
+
+    def host_that_shares_nothing(self, **more):
+        """The one host of the cluster `lab`: files travel to it and back."""
+        host = self.bed.host("host", machine="cpu: 2\n", **more)
+        self.write("clusters.yaml", self.bed.clusters(shared_folders="false"))
+        return host

@@ -8,8 +8,7 @@ import time
 import unittest
 from pathlib import Path
 
-from berth_case import Case
-from ssh_bed import SSH, SSHD, SshBed
+from ssh_bed import SSH, SSHD, SshCase
 
 FLOW = """steps:
   big: {in: {x: ./big.dat}, run: 'sha1sum < {in.x} > {out.o}', out: {o: big.sum}}
@@ -18,18 +17,7 @@ FLOW = """steps:
 
 
 @unittest.skipUnless(SSHD and SSH, "openssh-server and openssh-client are needed")
-class FullDisk(Case):
-    def setUp(self):
-        super().setUp()
-        self.bed = SshBed(self.dir / "bed", self.dir)
-        self.addCleanup(self.bed.close)
-        self.house.environment["BERTH_CLUSTERS"] = str(self.dir / "clusters.yaml")
-
-    def host(self, **more):
-        host = self.bed.host("host", machine="cpu: 2\n", **more)
-        self.write("clusters.yaml", self.bed.clusters(shared_folders="false"))
-        return host
-
+class FullDisk(SshCase):
     def volume(self, path, size):
         """A small file system there."""
         Path(path).mkdir(parents=True, exist_ok=True)
@@ -64,13 +52,13 @@ class FullDisk(Case):
         self.berth("cluster", "probe", "lab")
 
     def test_an_input_larger_than_the_home_of_the_host_fails_alone(self):
-        host = self.host()
+        host = self.host_that_shares_nothing()
         self.volume(host.home, "16m")
         self.run_flow(24 << 20)
         self.check_only_big_failed(host, "big.dat", "no space left in", "24 MiB", f"127.0.0.1:{host.port}")
 
     def test_an_input_of_which_two_copies_do_not_fit_leaves_room_for_the_others(self):
-        host = self.host()
+        host = self.host_that_shares_nothing()
         self.volume(host.home, "16m")
         self.agent_is_there()
         free = os.statvfs(host.home).f_bavail * os.statvfs(host.home).f_bsize
@@ -80,14 +68,14 @@ class FullDisk(Case):
 
     def test_an_input_beyond_the_limit_of_file_sizes_on_the_host_fails_alone(self):
         limit = self.dir / "limited"
-        host = self.host(noise=f"[ ! -e {limit} ] || ulimit -f 2048;")
+        host = self.host_that_shares_nothing(noise=f"[ ! -e {limit} ] || ulimit -f 2048;")
         self.agent_is_there()
         limit.touch()
         self.run_flow(8 << 20)
         self.check_only_big_failed(host, "File too large")
 
     def test_a_result_that_does_not_fit_on_this_machine_fails_alone_and_says_where(self):
-        self.host()
+        self.host_that_shares_nothing()
         self.volume(self.house.state / "cache", "4m")
         self.write("flow.yaml", "steps:\n  big: {run: 'head -c 8M /dev/zero > {out.o}', out: {o: big.dat}}\n"
                                 "  small: {run: 'echo 1 > {out.o}', out: {o: small.txt}}\n")
@@ -100,7 +88,7 @@ class FullDisk(Case):
         self.assertEqual(list((self.house.state / "cache/incoming").glob("*")), [])
 
     def test_cluster_clean_removes_parts_and_broken_copies_of_the_agent(self):
-        host = self.host()
+        host = self.host_that_shares_nothing()
         self.agent_is_there()
         incoming = host.home / ".cache/berth/objects/incoming"
         incoming.mkdir(parents=True)

@@ -5,27 +5,15 @@ import os
 import shutil
 import unittest
 
-from berth_case import Case
-from ssh_bed import SSH, SSHD, SshBed
+from ssh_bed import SSH, SSHD, SshCase
 
 
 @unittest.skipUnless(SSHD and SSH, "openssh-server and openssh-client are needed")
-class SshLogin(Case):
-    def setUp(self):
-        super().setUp()
-        self.bed = SshBed(self.dir / "bed", self.dir)
-        self.addCleanup(self.bed.close)
-        self.house.environment["BERTH_CLUSTERS"] = str(self.dir / "clusters.yaml")
-
-    def host(self, **more):
-        host = self.bed.host("host", machine="cpu: 2\n", **more)
-        self.write("clusters.yaml", self.bed.clusters(shared_folders="false"))
-        return host
-
+class SshLogin(SshCase):
     def output_of_task_behind(self, shell, noise=""):
         if not shutil.which(shell):
             self.skipTest(f"{shell} is not installed")
-        self.host(login=shell, noise=noise)
+        self.host_that_shares_nothing(login=shell, noise=noise)
         return self.berth("run", "--cluster", "lab", "--", "sh", "-c", "echo it works").out.decode()
 
     def test_tasks_run_where_the_login_shell_is_tcsh(self):
@@ -50,12 +38,12 @@ class SshLogin(Case):
     def test_a_folder_with_quotes_in_its_name_is_used_behind_tcsh(self):
         if not shutil.which("tcsh"):
             self.skipTest("tcsh is not installed")
-        self.host(login="/usr/bin/tcsh", home="it's a home!")
+        self.host_that_shares_nothing(login="/usr/bin/tcsh", home="it's a home!")
         done = self.berth("run", "--cluster", "lab", "--", "sh", "-c", 'basename "$HOME"')
         self.assertEqual(done.out.decode(), "it's a home!\n")
 
     def umask_of_task(self, umask):
-        host = self.host(noise=f"umask {umask};")
+        host = self.host_that_shares_nothing(noise=f"umask {umask};")
         done = self.berth("run", "--cluster", "lab", "--", "sh", "-c", "umask; > f; stat -c %a f; mkdir d; stat -c %a d")
         for private in (".cache/berth", ".local/state/berth/places"):
             self.assertEqual(os.stat(host.home / private).st_mode & 0o777, 0o700, private)
