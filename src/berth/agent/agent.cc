@@ -45,6 +45,7 @@ Result<std::unique_ptr<Agent>> Agent::open(os::Env& env, AgentOptions options) {
   std::string ledger_directory = options.ledger_directory;
   if (options.alloc.value == 0) ledger_directory = directory;  // never asked
   BERTH_ASSIGN(auto ledger, machine::Ledger::open(env, std::move(ledger_directory)));
+  if (options.alloc.value != 0) BERTH_TRY(ledger.keep());
   BERTH_ASSIGN(os::Fd listener, env.listen_local(socket_file(directory)));
   BERTH_TRY(env.replace_file(agent_file(directory),
                              to_json(AgentFile{env.self(), env.boot_id(), kProtocolVersion,

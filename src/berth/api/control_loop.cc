@@ -6,6 +6,7 @@
 #include "berth/base/json_writer.h"
 #include "berth/base/text.h"
 #include "berth/base/units.h"
+#include "berth/base/visible.h"
 #include "berth/remote/command.h"
 
 namespace berth::api {
@@ -220,7 +221,7 @@ void ControlLoop::publish(const std::vector<Decision>& decisions,
 void ControlLoop::complain(const std::string& what, std::string message) {
   ++published_.failures[what];
   if (complaints_[what] == message) return;
-  std::fputs(fmt::format("berth: {}: {}\n", what, message).c_str(), stderr);
+  std::fputs(visible_text(fmt::format("berth: {}: {}\n", what, message)).c_str(), stderr);
   complaints_[what] = std::move(message);
 }
 

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "berth/base/visible.h"
+
 namespace berth {
 namespace {
 
@@ -150,15 +152,28 @@ std::string shell_quote(std::string_view text) {
 
 std::string json_quote(std::string_view text) {
   std::string result = "\"";
-  for (const char c : valid_utf8(text)) {
-    if (c == '"' || c == '\\')
-      result += {'\\', c};
-    else if (static_cast<unsigned char>(c) < 0x20)
-      result += fmt::format("\\u{:04x}", static_cast<unsigned char>(c));
+  const std::string valid = valid_utf8(text);
+  for (std::size_t at = 0, bytes = 0; at < valid.size(); at += bytes) {
+    bytes = utf8_length(valid, at);
+    const char32_t code = utf8_code(valid, at);
+    // What is printed as JSON must not control a terminal either.
+    if (code < 0x20 || (code >= 0x7f && code < 0xa0) || turns_writing(code))
+      result += fmt::format("\\u{:04x}", static_cast<std::uint32_t>(code));
+    else if (code == '"' || code == '\\')
+      result += {'\\', valid[at]};
     else
-      result += c;
+      result.append(valid, at, bytes);
   }
   return result + "\"";
+}
+
+char32_t utf8_code(std::string_view text, std::size_t at) {
+  const std::size_t bytes = utf8_length(text, at);
+  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[at + i]); };
+  if (bytes < 2) return bytes == 0 ? 0 : byte(0);
+  char32_t code = byte(0) & (0xffU >> (bytes + 1));
+  for (std::size_t i = 1; i < bytes; ++i) code = code << 6 | (byte(i) & 0x3fU);
+  return code;
 }
 
 std::size_t utf8_length(std::string_view text, std::size_t at) {

@@ -33,5 +33,7 @@ std::string json_quote(std::string_view text);
 std::string valid_utf8(std::string_view text);
 /// The bytes of the UTF-8 character that begins there; 0: none does.
 std::size_t utf8_length(std::string_view text, std::size_t at);
+/// The number of the UTF-8 character that begins there; 0: none does.
+char32_t utf8_code(std::string_view text, std::size_t at);
 
 }  // namespace berth

@@ -5,7 +5,7 @@
 #include <span>
 
 #include "berth/base/text.h"
-#include "berth/cli/visible.h"
+#include "berth/base/visible.h"
 
 namespace berth::cli {
 namespace {
@@ -25,9 +25,6 @@ constexpr std::array kWidthless{CodeRange{0x300, 0x36f},   CodeRange{0x483, 0x48
                                 CodeRange{0x200b, 0x200f}, CodeRange{0x2060, 0x2064},
                                 CodeRange{0x20d0, 0x20ff}, CodeRange{0xfe00, 0xfe0f},
                                 CodeRange{0xfe20, 0xfe2f}, CodeRange{0xfeff, 0xfeff}};
-// They turn the direction of writing, or end a line.
-constexpr std::array kTurning{CodeRange{0x200e, 0x200f}, CodeRange{0x2028, 0x202e},
-                              CodeRange{0x2066, 0x206f}};
 
 bool is_in(std::span<const CodeRange> ranges, char32_t character) {
   return std::ranges::any_of(ranges, [&](const CodeRange& one) {
@@ -43,10 +40,7 @@ struct Character {
 Character character_at(std::string_view text, std::size_t at) {
   const std::size_t bytes = utf8_length(text, at);
   if (bytes == 0) return {};
-  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[at + i]); };
-  char32_t code = bytes == 1 ? byte(0) : byte(0) & (0xffU >> (bytes + 1));
-  for (std::size_t i = 1; i < bytes; ++i) code = code << 6 | (byte(i) & 0x3fU);
-  return {code, bytes};
+  return {utf8_code(text, at), bytes};
 }
 
 std::size_t width_of(char32_t code) {
@@ -56,18 +50,12 @@ std::size_t width_of(char32_t code) {
 }  // namespace
 
 std::string one_line(std::string_view text) {
-  const std::string shown = Visible()(valid_utf8(text));
   std::string line;
-  for (std::size_t at = 0; at < shown.size();) {
-    const auto [code, bytes] = character_at(shown, at);
-    if (code < 0x20)
-      line += {'^', static_cast<char>(shown[at] ^ 0x40)};
-    else if (is_in(kTurning, code))
-      line += '?';
+  for (const char c : visible_text(valid_utf8(text)))
+    if (c == '\n' || c == '\t')
+      line += {'^', static_cast<char>(c ^ 0x40)};
     else
-      line.append(shown, at, bytes);
-    at += bytes;
-  }
+      line += c;
   return line;
 }
 

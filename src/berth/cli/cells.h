@@ -9,8 +9,8 @@
 
 namespace berth::cli {
 
-/// One line that a terminal only shows: control characters made visible ("^[", "<9b>"), bytes that
-/// are no UTF-8 and characters that turn the direction of writing as "?".
+/// One line that a terminal only shows: the visible_text() of it, line ends and tabs as "^J" and
+/// "^I", bytes that are not UTF-8 as "?".
 std::string one_line(std::string_view text);
 
 /// The cells that the text takes, which one_line() has made: two for wide characters of East Asia

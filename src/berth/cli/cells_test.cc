@@ -39,7 +39,8 @@ TEST(Cells, NothingInALineIsAControlCharacter) {
   EXPECT_EQ(one_line("a\x9b"
                      "2J"),
             "a?2J");
-  EXPECT_EQ(one_line("a\u202eb\u2066c"), "a?b?c") << "these turn the direction of writing";
+  EXPECT_EQ(one_line("a\u202eb\u2066c"), "a<202e>b<2066>c")
+      << "these turn the direction of writing";
 }
 
 TEST(Cells, WhateverComesALineFitsAndControlsNothing) {

@@ -19,7 +19,7 @@ namespace {
   constexpr int kCannot = 127;
   ::setsid();
   const int null = ::open("/dev/null", O_RDWR | O_CLOEXEC);
-  const int out = ::open(log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+  const int out = ::open(log, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600);
   if (null < 0 || out < 0 || ::dup2(null, 0) < 0 || ::dup2(out, 1) < 0 || ::dup2(out, 2) < 0)
     ::_exit(kCannot);
   ::execv("/proc/self/exe", words);

@@ -6,10 +6,10 @@
 #include <map>
 
 #include "berth/base/units.h"
+#include "berth/base/visible.h"
 #include "berth/cli/options.h"
 #include "berth/cli/print.h"
 #include "berth/cli/run_view.h"
-#include "berth/cli/visible.h"
 #include "berth/run/log_file.h"
 
 namespace berth::cli {
@@ -97,8 +97,8 @@ class Printer {
   };
   void put(exec::Stream stream, std::string_view text) {
     if (most_) return keep(stream, text);
-    stream == exec::Stream::out || together_ ? print(out_.shown(text))
-                                             : print_error(err_.shown(text));
+    stream == exec::Stream::out || together_ ? print_exact(out_.shown(text))
+                                             : print_exact_error(err_.shown(text));
   }
 
   void keep(exec::Stream stream, std::string_view text) {

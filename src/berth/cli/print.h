@@ -1,4 +1,5 @@
-// What commands print.
+// What commands print. Names, parameters and messages come from others, so all text is made visible
+// (visible_text()) on its way out; only what has to keep its bytes is printed exactly.
 #pragma once
 
 #include <string_view>
@@ -9,6 +10,9 @@ namespace berth::cli {
 /// end.
 void print(std::string_view text);
 void print_error(std::string_view text);  ///< Writes to standard error.
+/// Write bytes as they are: output of tasks, and what moves the cursor.
+void print_exact(std::string_view bytes);
+void print_exact_error(std::string_view bytes);
 
 /// The errno of the last failure to write to standard output, such as that of a full disk; 0
 /// without any. A reader who has gone (EPIPE) is no failure.

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <exception>
 
+#include "berth/base/text.h"
 #include "berth/os/log.h"
 
 namespace berth::cli {
@@ -29,11 +30,11 @@ int run_program(std::span<const Command> commands, int count, char** values) {
   try {
     const auto code = dispatch(commands, count, values);
     if (code && *code == 0 && print_errno() != 0) {
-      std::fprintf(stderr, "berth: standard output: %s\n", std::strerror(print_errno()));
+      print_error(fmt::format("berth: standard output: {}\n", std::strerror(print_errno())));
       return exit_code(ErrorKind::full);
     }
     if (code) return *code;
-    std::fprintf(stderr, "berth: %s\n", without_secrets(code.error().message).c_str());
+    print_error(fmt::format("berth: {}\n", without_secrets(code.error().message)));
     return exit_code(code.error().kind);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "berth: %s\n", error.what());  // out of memory, say

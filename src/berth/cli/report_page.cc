@@ -4,6 +4,7 @@
 
 #include "berth/base/text.h"
 #include "berth/base/units.h"
+#include "berth/base/visible.h"
 
 namespace berth::cli {
 namespace {
@@ -91,7 +92,8 @@ std::string markdown_escape(std::string_view text) {
 }
 
 /// A fence that the text has not.
-std::string fenced(const std::string& text) {
+std::string fenced(const std::string& verbatim) {
+  const std::string text = visible_text(valid_utf8(verbatim));
   std::string fence = "```";
   while (text.find(fence) != std::string::npos) fence += '`';
   return fmt::format("{0}\n{1}\n{0}\n\n", fence, text);
@@ -118,7 +120,7 @@ std::string table_markdown(const ReportTable& table) {
 
 std::string html_escape(std::string_view text) {
   std::string escaped;
-  for (const char letter : valid_utf8(text)) switch (letter) {
+  for (const char letter : visible_text(valid_utf8(text))) switch (letter) {
       case '&': escaped += "&amp;"; break;
       case '<': escaped += "&lt;"; break;
       case '>': escaped += "&gt;"; break;

@@ -219,6 +219,11 @@ Result<int> stop(os::Env& env, const StopOptions& options) {
   if (state == "interrupted" || (state == "failed" && !record.alloc.empty()))
     return stop_agents(env, context, record);
   if (!is_under_way(state)) return stop_elsewhere(env, context, record);
+  if (is_driven_in_container(env, record))
+    return fail(ErrorKind::busy,
+                "{}: its runner, process {}, is in another PID namespace, such as a container, and "
+                "cannot be signalled from here; stop it there: berth stop {}",
+                record.name, record.runner_pid, record.name);
   const os::ProcessIdentity runner{static_cast<pid_t>(record.runner_pid), record.runner_started_at};
   if (const auto sent = env.signal_process(runner, SIGTERM);
       !sent && sent.error().kind != ErrorKind::not_found)

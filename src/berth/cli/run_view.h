@@ -25,6 +25,7 @@ Result<store::TaskRecord> find_task(run::Context& context, const store::RunRecor
                                     const std::string& label);
 
 using library::is_driven_elsewhere;
+using library::is_driven_in_container;
 using library::is_under_way;
 using library::state_now;
 /// Why an interrupted run was interrupted, and the command that goes on with it.

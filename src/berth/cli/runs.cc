@@ -38,7 +38,7 @@ struct RunsOptions {
 };
 
 struct ShowOptions {
-  bool json = false, csv = false, summary = false;
+  bool json = false, csv = false, raw = false, summary = false;
   std::string run, sort, since;
   std::optional<std::string> graph, chart;
 
@@ -55,6 +55,10 @@ struct ShowOptions {
         .value("--sort", sort, "by task, time, state, or a parameter or metric (default: the goal)")
         .named("NAME");
     options.flag("--csv", csv, "a line a task, for a spreadsheet or pandas").excludes("--graph");
+    options.flag(
+        "--raw", raw,
+        "of --csv: cells as they are, also those that a spreadsheet would run as formulas, "
+        "such as =1+1, and control characters");
     options
         .value("--changed-since", since,
                "of --csv and --json: without the tasks that ended before, such as "
@@ -300,7 +304,12 @@ Result<int> show(os::Env& env, const ShowOptions& options) {
     });
   }
   if (options.csv || options.json) {
-    print(options.csv ? trials_csv(record, order) : show_json(shown, order, &all));
+    if (!options.csv)
+      print(show_json(shown, order, &all));
+    else if (options.raw)
+      print_exact(trials_csv(record, order, true));
+    else
+      print(trials_csv(record, order, false));
     return 0;
   }
   if (!options.summary) print(trials_table(order, program, 0));

@@ -12,6 +12,7 @@
 
 #include "berth/base/text.h"
 #include "berth/base/units.h"
+#include "berth/base/visible.h"
 #include "berth/cli/run_view.h"
 
 namespace berth::cli {
@@ -72,7 +73,7 @@ Screen::~Screen() {
 }
 
 void Screen::erase() {
-  if (drawn_ > 0) print_error(cursor_to_top() + "\x1b[J");
+  if (drawn_ > 0) print_exact_error(cursor_to_top() + "\x1b[J");
   drawn_ = 0;
 }
 
@@ -112,8 +113,8 @@ void Screen::draw(const run::Progress& progress, Mono now) {
   }
   std::string text = cursor_to_top();
   for (std::size_t i = 0; i < lines.size(); ++i)
-    text += (i == 0 ? "" : "\n") + clip(lines[i], columns - 1) + "\x1b[K";
-  print_error(text + "\x1b[J");
+    text += (i == 0 ? "" : "\n") + visible_text(clip(lines[i], columns - 1)) + "\x1b[K";
+  print_exact_error(text + "\x1b[J");
   drawn_ = lines.size();
 }
 

@@ -144,7 +144,8 @@ StudySession::Answer StudySession::answered(std::string_view line) {
 }
 
 StudySession::Answer StudySession::opened(const std::string& name) {
-  BERTH_ASSIGN(auto study, run::Study::open(*context_.store, env_, name));
+  BERTH_ASSIGN(auto study, run::Study::open(*context_.store, env_, name,
+                                            run::runs_directory(context_.state_directory)));
   study_.emplace(std::move(study));
   JsonWriter json;
   json.object().add("study", study_->record().name).key("goals").array();

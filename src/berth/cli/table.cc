@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "berth/base/units.h"
+#include "berth/cli/cells.h"
 
 namespace berth::cli {
 namespace {
@@ -23,15 +24,18 @@ bool numeric(std::string_view text) {
 
 std::string Table::text() const {
   const std::size_t columns = rows_.front().size();
+  auto rows = rows_;
+  for (auto& row : rows)
+    for (auto& cell : row) cell = one_line(cell);
   std::vector<std::size_t> widths(columns);
   std::vector<bool> right(columns, true);
-  for (std::size_t row = 0; row < rows_.size(); ++row)
+  for (std::size_t row = 0; row < rows.size(); ++row)
     for (std::size_t column = 0; column < columns; ++column) {
-      widths[column] = std::max(widths[column], width(rows_[row][column]));
-      if (row > 0 && !numeric(rows_[row][column])) right[column] = false;
+      widths[column] = std::max(widths[column], width(rows[row][column]));
+      if (row > 0 && !numeric(rows[row][column])) right[column] = false;
     }
   std::string text;
-  for (const auto& row : rows_) {
+  for (const auto& row : rows) {
     std::string line;
     for (std::size_t column = 0; column < columns; ++column) {
       const std::string pad(widths[column] - width(row[column]), ' ');

@@ -86,7 +86,8 @@ Result<std::vector<store::TaskRecord>> open_trials(os::Env& env, run::Context& c
 /// Its search takes the points by itself. Returns what a person is told.
 Result<std::string> add_to_study(os::Env& env, run::Context& context, const store::RunRecord& run,
                                  std::vector<experiment::Values>& points) {
-  BERTH_ASSIGN(auto study, run::Study::open(*context.store, env, run.name));
+  BERTH_ASSIGN(auto study, run::Study::open(*context.store, env, run.name,
+                                            run::runs_directory(context.state_directory)));
   for (auto& point : points) {
     BERTH_ASSIGN(point, study.check_point(std::move(point)));
   }

@@ -4,6 +4,7 @@
 #include "berth/cli/table.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <functional>
 #include <set>
@@ -69,6 +70,13 @@ Order sorted(const std::vector<store::TaskRecord>& tasks, const KeyOf& key_of,
   return order;
 }
 
+/// A spreadsheet takes a cell that begins like this for a formula, and may run it.
+bool is_formula(std::string_view text) {
+  constexpr std::array kBegins = {"=", "+", "-", "@", "\t", "\r", "＝", "＋", "－", "＠"};
+  return !parse_number(text) &&
+         std::ranges::any_of(kBegins, [&](const char* begin) { return text.starts_with(begin); });
+}
+
 std::string csv_cell(std::string_view text) {
   if (text.find_first_of(",\"\r\n") == std::string_view::npos) return std::string(text);
   std::string cell = "\"";
@@ -76,9 +84,12 @@ std::string csv_cell(std::string_view text) {
   return cell + "\"";
 }
 
-std::string csv_line(const std::vector<std::string>& cells) {
+std::string csv_line(const std::vector<std::string>& cells, bool raw) {
   std::string line;
-  for (const auto& cell : cells) line += (line.empty() ? "" : ",") + csv_cell(cell);
+  for (const auto& cell : cells) {
+    if (&cell != cells.data()) line += ',';
+    line += csv_cell(!raw && is_formula(cell) ? "'" + cell : cell);
+  }
   return line + "\n";
 }
 
@@ -309,14 +320,14 @@ std::string trials_table(const Order& trials, const experiment::Program& program
   return table.text();
 }
 
-std::string trials_csv(const store::RunRecord& run, const Order& trials) {
+std::string trials_csv(const store::RunRecord& run, const Order& trials, bool raw) {
   const auto params = parameter_names(trials);
   const auto metrics = metric_names(trials);
   std::vector<std::string> head{"id", "state", "attempts", "exit_code", "cause"};
   for (const auto& name : params) head.push_back("params." + name);
   for (const auto& name : metrics) head.push_back("metrics." + name);
   head.insert(head.end(), {"started", "ended", "seconds", "host"});
-  std::string text = csv_line(head);
+  std::string text = csv_line(head, raw);
   for (const auto* task : trials) {
     std::vector<std::string> row{
         run.name + "/" + task->label, std::string(store::name(task->state)),
@@ -335,7 +346,7 @@ std::string trials_csv(const store::RunRecord& run, const Order& trials) {
                {time_text(task->started), time_text(task->ended),
                 time ? fmt::format("{:.3f}", std::chrono::duration<double>(*time).count()) : "",
                 task->host});
-    text += csv_line(row);
+    text += csv_line(row, raw);
   }
   return text;
 }

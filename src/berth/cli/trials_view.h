@@ -57,8 +57,9 @@ Result<Order> sorted_trials(const std::vector<store::TaskRecord>& tasks,
 /// the front.
 std::string trials_table(const Order& trials, const experiment::Program& program, std::size_t most);
 /// CSV with a line for each trial and the names of --json as its columns:
-/// task,state,…,params.lr,…,metrics.loss,….
-std::string trials_csv(const store::RunRecord& run, const Order& trials);
+/// task,state,…,params.lr,…,metrics.loss,…. An apostrophe precedes text that a spreadsheet would
+/// run as a formula, unless `raw`.
+std::string trials_csv(const store::RunRecord& run, const Order& trials, bool raw);
 /// A chart of the finished trials' scores by trial number, at most 80 columns wide; "" with fewer
 /// than three of them. With many, the worst quarter may lie beyond the edge, where it is drawn.
 std::string score_chart(const std::vector<store::TaskRecord>& tasks,

@@ -218,13 +218,25 @@ void MetricReader::read_line(Reading& reading) const {
   }
 }
 
+/// The kept text begins with a mark.
+void MetricReader::note_overlong(Reading& reading) const {
+  const std::string_view text = partial_;
+  const bool is_report = !text.starts_with(kMark) || text.substr(kMark.size()).starts_with(' ') ||
+                         text.substr(kMark.size()).starts_with('\t');
+  if (!is_report || !reading.unreadable.empty()) return;
+  reading.unreadable = clip(text);
+  reading.because = "expected a line of at most 64 KiB, found a longer one, which was not read";
+}
+
 /// Keeps what can still be a report: everything from a mark on, or what may be the beginning of
 /// one.
 void MetricReader::add(std::string_view piece) {
   if (overlong_) return;
   partial_ += piece;
   if (partial_.size() <= kLongestLine) return;
-  const auto mark = partial_.rfind(stream_ == Stream::out ? kMark : kAuptimizersMark);
+  auto mark = partial_.rfind(kAuptimizersMark);
+  const auto own = stream_ == Stream::out ? partial_.rfind(kMark) : std::string::npos;
+  if (mark == std::string::npos || (own != std::string::npos && own > mark)) mark = own;
   const auto begin = mark != std::string::npos ? mark : partial_.size() - kAuptimizersMark.size();
   partial_.erase(0, begin);
   cut_ = cut_ || begin > 0;
@@ -232,7 +244,10 @@ void MetricReader::add(std::string_view piece) {
 }
 
 void MetricReader::end_line(Reading& reading) {
-  if (!overlong_) read_line(reading);
+  if (!overlong_)
+    read_line(reading);
+  else
+    note_overlong(reading);
   partial_.clear();
   cut_ = overlong_ = false;
 }

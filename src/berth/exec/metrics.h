@@ -25,7 +25,7 @@ std::string missing_note(std::string_view name, std::string_view text);
 std::string_view non_finite_text(double value);
 
 /// Splits a stream into lines and returns the reports in them. Its memory is bounded: a report of
-/// more than 64 KiB is ignored.
+/// more than 64 KiB is not read, which Reading::unreadable says.
 class MetricReader {
  public:
   explicit MetricReader(Stream stream = Stream::out) : stream_(stream) {}
@@ -46,6 +46,7 @@ class MetricReader {
   void add(std::string_view piece);
   void end_line(Reading& reading);
   void read_line(Reading& reading) const;
+  void note_overlong(Reading& reading) const;
 
   Stream stream_;
   std::string partial_;

@@ -186,6 +186,24 @@ TEST(Metrics, ALineOfMoreThan64KiBIsNone) {
   }
 }
 
+TEST(Metrics, AReportThatIsTooLongIsNamedInANote) {
+  const std::string end(200'000, 'x');
+  for (const std::string& line : {"::berth a=1 " + end, "text ::berth\ta=1 " + end}) {
+    MetricNotes notes;
+    notes.take(read({line, "\n::berth b=1\n"}));
+    EXPECT_NE(notes.text().find("at most 64 KiB"), std::string::npos) << notes.text();
+    EXPECT_NE(notes.text().find("::berth"), std::string::npos);
+  }
+  MetricNotes notes;
+  notes.take(read({"#Auptimizer:" + end}));
+  EXPECT_NE(notes.text().find("at most 64 KiB"), std::string::npos);
+  for (const std::string& line : {end + end, "::berth::names " + end, "::berthx=1 " + end}) {
+    MetricNotes none;
+    none.take(read({line, "\n"}));
+    EXPECT_EQ(none.text(), "");
+  }
+}
+
 TEST(Metrics, AreTheSameWhereverTheStreamIsCut) {
   const std::string text =
       "noise\r\n::berth a=1.25 b=-3e2\n::berth bad\n\n::berth \n ::berth: no=1\n::berth c=7\r\n"

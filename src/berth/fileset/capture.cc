@@ -121,13 +121,20 @@ Status read_whole(os::Env& env, const std::string& path, Entry& entry) {
 Status read_entry(os::Env& env, const std::string& seen, const std::string& path, Entry& entry) {
   if (entry.size < kWorthRemembering) return read_whole(env, path, entry);
   const Wall began = env.wall();
-  BERTH_ASSIGN(const auto before, env.status(path));
-  if (const auto digest = remembered(env, seen, before)) {
+  BERTH_ASSIGN(auto before, env.status(path));
+  const bool shows_changes = env.shows_changes(path);
+  const auto digest = shows_changes ? remembered(env, seen, before) : std::nullopt;
+  if (digest) {
     entry.digest = *digest;
     entry.size = before.size;
     return {};
   }
+  // A page that was written through a mapping may be written again without a new time, until the
+  // page is synced.
+  const bool is_worth = shows_changes && is_old(before, began) && env.sync(path);
+  BERTH_ASSIGN(before, env.status(path));
   BERTH_TRY(read_whole(env, path, entry));
+  if (!is_worth) return {};
   BERTH_ASSIGN(const auto after, env.status(path));
   remember(env, seen, before, after, began, entry.digest);
   return {};
@@ -295,7 +302,8 @@ Result<Fileset> ObjectStore::read(const std::string& path, const os::FileStatus&
     const std::string file = under(path, entry.path);
     if (trust_published && entry.size >= kWorthRemembering)
       if (const auto now = env_->status(file))
-        if (const auto digest = remembered(*env_, directory_ + std::string(kPublished), *now)) {
+        if (const auto digest = remembered(*env_, directory_ + std::string(kPublished), *now);
+            digest && env_->shows_changes(file)) {
           entry.digest = *digest;
           entry.size = now->size;
           continue;

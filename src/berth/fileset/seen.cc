@@ -36,12 +36,15 @@ std::optional<Digest> remembered(os::Env& env, const std::string& seen, const os
   return digest_in(*line);
 }
 
+bool is_old(const os::FileStatus& file, Wall began, Duration racy) {
+  return began - std::max(file.modified, file.changed) >= racy;
+}
+
 void remember(os::Env& env, const std::string& seen, const os::FileStatus& before,
               const os::FileStatus& after, Wall began, const Digest& digest, Duration racy) {
   const bool same =
       before.device == after.device && before.inode == after.inode && state(before) == state(after);
-  const bool old = began - std::max(after.modified, after.changed) >= racy;
-  if (same && old && after.inode != 0)
+  if (same && is_old(after, began, racy) && after.inode != 0)
     (void)env.replace_file(place(seen, after), fmt::format("{} {}\n", state(after), to_hex(digest)),
                            0600);
 }

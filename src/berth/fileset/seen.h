@@ -1,7 +1,7 @@
 // A cache of the digests of large files, both people's files and objects of the store, so that they
 // need not be read again: a file is unchanged as long as its device, inode, size and both times
-// are. Each record is a small file, SEEN/DEVICE-INODE; a record that is wrong in any way costs a
-// reading.
+// are, where these show its changes (Env::shows_changes()). Each record is a small file,
+// SEEN/DEVICE-INODE; a record that is wrong in any way costs a reading.
 #pragma once
 
 #include <optional>
@@ -20,6 +20,8 @@ inline constexpr Duration kRacy = std::chrono::seconds(2);
 
 /// The recorded digest; nullopt: the file was never read, or may have changed since.
 std::optional<Digest> remembered(os::Env& env, const std::string& seen, const os::FileStatus& now);
+/// Returns true if the file is old enough for a record: its next change gives it another time.
+bool is_old(const os::FileStatus& file, Wall began, Duration racy = kRacy);
 /// Records a digest. `before` and `after` are the file's status before the reading, which began at
 /// `began`, and after it.
 void remember(os::Env& env, const std::string& seen, const os::FileStatus& before,

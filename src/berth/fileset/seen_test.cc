@@ -3,7 +3,9 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -100,6 +102,65 @@ TEST_F(SeenTest, AWrongNoteIsForgottenWhereItComesOut) {
   ASSERT_TRUE(captured) << captured.error().message;
   EXPECT_EQ(captured->fileset.entries.at(0).digest, sha256(std::string(kWorthRemembering, 'x')));
   EXPECT_NE(remembered(*env_, path("store/seen"), now), sha256("another"));
+}
+
+/// A large file with a record that says "as if", which is believed where the file is not read.
+class ReadsAgain : public SeenTest {
+ protected:
+  void SetUp() override {
+    if (!env_->shows_changes(put("probe", ""))) GTEST_SKIP() << "this volume shows no changes";
+    write(std::string(kWorthRemembering, 'x'));
+    const auto now = status();
+    remember(*env_, path("store/seen"), now, now, now.changed + kRacy, sha256("as if"));
+  }
+  bool is_read() { return store_.read(path("f"))->entries.at(0).digest != sha256("as if"); }
+  void* map(int number) {
+    return ::mmap(nullptr, kWorthRemembering, PROT_READ | PROT_WRITE, MAP_SHARED, number, 0);
+  }
+
+  ObjectStore store_ = *ObjectStore::open(*env_, path("store"));
+};
+
+TEST_F(ReadsAgain, WhatDoesNotShowItsChanges) {
+  EXPECT_FALSE(is_read());
+  {
+    const auto writer = env_->open_write(path("f"));
+    EXPECT_TRUE(is_read()) << "a writer has it open";
+  }
+  EXPECT_FALSE(is_read());
+  const auto reader = env_->open_read(path("f"));
+  EXPECT_FALSE(is_read()) << "a reader changes nothing";
+}
+
+TEST_F(ReadsAgain, WhatIsMappedForWriting) {
+  auto writer = env_->open_write(path("f"));
+  void* const mapping = map(writer->number());
+  ASSERT_NE(mapping, MAP_FAILED);
+  writer->reset();
+  EXPECT_TRUE(is_read());
+  ASSERT_EQ(::munmap(mapping, kWorthRemembering), 0);
+  EXPECT_FALSE(is_read());
+}
+
+TEST_F(ReadsAgain, APageThatWasSyncedBeforeItGetsANewTime) {
+  auto writer = env_->open_write(path("f"));
+  void* const mapping = map(writer->number());
+  ASSERT_NE(mapping, MAP_FAILED);
+  static_cast<char*>(mapping)[0] = 'y';
+  ASSERT_TRUE(env_->sync(path("f")));
+  const auto before = status();
+  while (env_->status(put("tick", ""))->changed <= before.changed) {
+  }
+  static_cast<char*>(mapping)[0] = 'z';
+  EXPECT_GT(status().modified, before.modified);
+  ::munmap(mapping, kWorthRemembering);
+}
+
+TEST_F(ReadsAgain, WhatIsInMemory) {
+  const std::string file = fmt::format("/dev/shm/berth-test-{}", ::getpid());
+  if (!env_->replace_file(file, "x", 0600)) GTEST_SKIP() << "there is no /dev/shm";
+  EXPECT_FALSE(env_->shows_changes(file));
+  EXPECT_TRUE(env_->remove_file(file));
 }
 
 TEST_F(SeenTest, GoesWithTheObject) {

@@ -96,7 +96,7 @@ class Shown final : public run::Observer {
     if (observer_ == nullptr || progress.counts == counts_) return;
     counts_ = progress.counts;
     if (const auto record = context_.store->find_run(record_.name))
-      tell([&] { observer_->on_progress(library::run_of(*context_.env, *record)); });
+      tell([&] { observer_->on_progress(library::run_of(context_, *record)); });
   }
   void on_task_end(const run::TaskEnd& end) override {
     if (observer_ == nullptr || end.again) return;
@@ -234,7 +234,7 @@ Result<Run> Runs::drive(const std::string& name, const DriveOptions& options) {
   if (!driven) record_left(context, name, driven.error());
   if (!shown.status()) return std::unexpected(shown.status().error());
   if (!driven) return std::unexpected(driven.error());
-  return library::run_of(*env, *driven);
+  return library::run_of(context, *driven);
 }
 
 }  // namespace berth

@@ -6,6 +6,7 @@
 
 #include "berth/base/units.h"
 #include "berth/run/context.h"
+#include "berth/run/layout.h"
 #include "berth/run/search_input.h"
 #include "berth/run/study.h"
 
@@ -15,6 +16,7 @@ struct Study::State {
   std::unique_ptr<os::Env> env = os::posix_env();
   std::unique_ptr<store::Store> store;
   std::optional<run::Study> study;
+  std::string runs;  ///< The directory of the store's runs; "" for a store in memory.
 
   ~State() {
     if (study) (void)study->give_back();
@@ -29,10 +31,11 @@ struct Study::State {
                                    ? run::open_context(*env)
                                    : run::open_context(*env, options.state_directory));
     store = std::move(context.store);
+    runs = run::runs_directory(context.state_directory);
     return {};
   }
   Status begin(const std::string& name) {
-    BERTH_ASSIGN(auto opened, run::Study::open(*store, *env, name));
+    BERTH_ASSIGN(auto opened, run::Study::open(*store, *env, name, runs));
     study.emplace(std::move(opened));
     return {};
   }

@@ -91,11 +91,11 @@ bool has_ended(store::TaskState state) {
 
 }  // namespace
 
-Run library::run_of(os::Env& env, const store::RunRecord& record) {
+Run library::run_of(const run::Context& context, const store::RunRecord& record) {
   const store::Counts& counts = record.counts;
   Run run{.name = record.name,
           .kind = record.kind,
-          .state = state_now(env, record),
+          .state = state_now(*context.env, record, context.state_directory),
           .error = record.error,
           .counts = {counts.waiting, counts.running, counts.done, counts.cached, counts.skipped,
                      counts.failed, counts.stopped},
@@ -253,13 +253,13 @@ Result<std::string> Runs::submit_file(const std::string& file,
 Result<std::vector<Run>> Runs::list() {
   BERTH_ASSIGN(const auto records, state_->context.store->runs());
   std::vector<Run> runs;
-  for (const auto& record : records) runs.push_back(library::run_of(*state_->env, record));
+  for (const auto& record : records) runs.push_back(library::run_of(state_->context, record));
   return runs;
 }
 
 Result<Run> Runs::find(const std::string& name) {
   BERTH_ASSIGN(const auto record, state_->context.store->find_run(name));
-  return library::run_of(*state_->env, record);
+  return library::run_of(state_->context, record);
 }
 
 Result<std::vector<Task>> Runs::tasks(const std::string& name) {
@@ -281,7 +281,7 @@ Result<Run> Runs::follow(const std::string& name, RunObserver& observer) {
   for (;;) {
     // What is recorded is looked at before the state says that there is no more of it.
     BERTH_ASSIGN(const auto record, state_->context.store->find_run(name));
-    Run run = library::run_of(*state_->env, record);
+    Run run = library::run_of(state_->context, record);
     bool goes_on = run.goes_on();
     const Status looked = guarded("the observer", [&] {
       auto status = following.look(record, run);

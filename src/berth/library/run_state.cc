@@ -1,5 +1,7 @@
 #include "berth/library/run_state.h"
 
+#include "berth/run/context.h"
+#include "berth/run/layout.h"
 #include "berth/run/study.h"
 
 namespace berth::library {
@@ -9,7 +11,25 @@ bool is_driven_elsewhere(os::Env& env, const store::RunRecord& run) {
          run.runner_host != env.host_name();
 }
 
-std::string state_now(os::Env& env, const store::RunRecord& run) {
+namespace {
+
+os::ProcessIdentity runner_of(const store::RunRecord& run) {
+  return {static_cast<pid_t>(run.runner_pid), run.runner_started_at};
+}
+
+}  // namespace
+
+bool is_driven_in_container(os::Env& env, const store::RunRecord& run, const std::string& state) {
+  if (run.runner_pid == 0 || env.alive(runner_of(run))) return false;
+  const auto directory = state.empty() ? run::state_directory(env) : Result<std::string>(state);
+  if (!directory) return false;
+  // A runner has a lock on this file, which the kernel ends with it.
+  const auto lock =
+      env.lock_existing(run::lock_file(run::runs_directory(*directory) + "/" + run.name));
+  return !lock && lock.error().kind == ErrorKind::busy;
+}
+
+std::string state_now(os::Env& env, const store::RunRecord& run, const std::string& state) {
   std::string recorded(store::name(run.state));
   if (!store::is_open(run.state)) return recorded;
   // Whether a process of another machine lives is not known here. A study has no runner.
@@ -17,7 +37,7 @@ std::string state_now(os::Env& env, const store::RunRecord& run) {
   // A run is submitted and then taken over by the same process, within milliseconds.
   constexpr Duration kBetween = std::chrono::seconds(5);
   const bool lost = run.runner_pid != 0
-                        ? !env.alive({static_cast<pid_t>(run.runner_pid), run.runner_started_at})
+                        ? !env.alive(runner_of(run)) && !is_driven_in_container(env, run, state)
                         : env.wall() - run.created > kBetween;
   return lost ? "interrupted" : recorded;
 }

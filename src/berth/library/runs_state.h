@@ -32,7 +32,7 @@ namespace library {
 /// The context in that state directory, or where the environment says.
 Result<run::Context> open_runs(os::Env& env, const std::string& state_directory);
 
-Run run_of(os::Env& env, const store::RunRecord& record);
+Run run_of(const run::Context& context, const store::RunRecord& record);
 
 inline Task task_of(const store::TaskRecord& record) {
   return {record.label,    std::string(store::name(record.state)),

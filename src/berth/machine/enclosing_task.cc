@@ -5,6 +5,7 @@
 #include "berth/base/text.h"
 #include "berth/base/units.h"
 #include "berth/machine/ledger_file.h"
+#include "berth/machine/ledger_holders.h"
 
 namespace berth::machine {
 namespace {
@@ -24,7 +25,7 @@ std::optional<TaskMark> read_task_mark(std::string_view value) {
   if (parts.size() != 3) return std::nullopt;
   const auto pid = parse_integer(parts[0]), started_at = parse_integer(parts[1]);
   const auto token = parse_integer(parts[2]);
-  if (!pid || !started_at || !token || *pid <= 1) return std::nullopt;
+  if (!pid || !started_at || !token || *pid < 1) return std::nullopt;
   return TaskMark{{static_cast<pid_t>(*pid), *started_at}, Token{*token}};
 }
 
@@ -117,15 +118,19 @@ std::string task_ledger(const std::string& directory, const std::string& id) {
 void sweep_task_ledgers(os::Env& env, const std::string& directory) {
   const auto names = env.list(directory);
   if (!names) return;
+  Holders holders(env, directory);
+  holders.take_names(*names);
   for (const auto& name : *names) {
     if (!name.starts_with(kTaskLedger)) continue;
     const auto worker = worker_of(std::string_view(name).substr(kTaskLedger.size()));
-    if (!worker || env.alive(*worker)) continue;
+    if (!worker || holders.alive(*worker)) continue;
     const std::string ledger = directory + "/" + name;
-    const auto files = env.list(ledger);
-    if (!files) continue;
-    for (const auto& file : *files) (void)env.remove_file(ledger + "/" + file);
-    (void)env.remove_directory(ledger);
+    // Another user may have put a link there: remove_tree() follows none.
+    const auto files = env.entries(ledger);
+    const auto is_ledger = [](const os::TreeEntry& entry) {
+      return entry.kind == os::TreeEntry::Kind::directory;
+    };
+    if (files && std::ranges::none_of(*files, is_ledger)) (void)env.remove_tree(ledger);
   }
 }
 

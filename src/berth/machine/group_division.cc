@@ -69,7 +69,7 @@ void undo_locked(os::Env& env, const GroupDivision& division) {
     const auto made = parse_group_name(name);
     const std::string path = directory + "/" + name;
     if (!made || path == division.leaf) continue;
-    if (env.alive(made->maker) || !made->leaf) {
+    if (may_live(env, *made) || !made->leaf) {
       (void)env.remove_directory(division.leaf);  // if nothing is in it; else the last one does it
       return;
     }

@@ -6,6 +6,7 @@
 #include "berth/base/text.h"
 #include "berth/base/units.h"
 #include "berth/machine/cgroup_paths.h"
+#include "berth/machine/pid_namespace.h"
 
 namespace berth::machine {
 namespace {
@@ -137,11 +138,23 @@ GroupPlan plan_unified(os::Env& env, const std::string& root, const CgroupHierar
 
 std::optional<GroupName> parse_group_name(std::string_view name) {
   const auto parts = split(name, '.');
-  if (parts.size() != 4 || parts[0] != "berth") return std::nullopt;
+  if (parts.size() < 4 || parts.size() > 5 || parts[0] != "berth") return std::nullopt;
   const auto pid = parse_integer(parts[1]);
   const auto started = parse_integer(parts[2]);
-  if (!pid || !started) return std::nullopt;
-  return GroupName{{static_cast<pid_t>(*pid), *started}, parts[3] == "runner"};
+  const auto container = parts.size() == 5 ? parse_integer(parts[4]) : 0;
+  if (!pid || !started || !container) return std::nullopt;
+  return GroupName{{static_cast<pid_t>(*pid), *started},
+                   parts[3] == "runner",
+                   static_cast<std::uint64_t>(*container)};
+}
+
+bool may_live(os::Env& env, const GroupName& name) {
+  return name.container != container_namespace(env) || env.alive(name.maker);
+}
+
+std::string group_name_end(os::Env& env) {
+  const std::uint64_t container = container_namespace(env);
+  return container == 0 ? "" : fmt::format(".{}", container);
 }
 
 GroupPlan plan_groups(os::Env& env, const std::string& root, bool keep_in) {

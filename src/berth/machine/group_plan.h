@@ -45,11 +45,17 @@ struct GroupPlan {
 GroupPlan plan_groups(os::Env& env, const std::string& root, bool keep_in);
 
 /// The name of a group that Berth made: "berth.PID.START.N" of a task, "berth.PID.START.runner" of
-/// the processes that were in a group before it was split.
+/// the processes that were in a group before it was split. In a container its PID namespace
+/// follows: "berth.PID.START.N.NAMESPACE".
 struct GroupName {
   os::ProcessIdentity maker;
   bool leaf = false;
+  std::uint64_t container = 0;  ///< container_namespace() of the maker.
 };
+/// Returns true if the maker lives, or is in another PID namespace, where that cannot be known.
+bool may_live(os::Env& env, const GroupName& name);
+/// What follows the name of a group that this process makes: "" or ".NAMESPACE".
+std::string group_name_end(os::Env& env);
 std::optional<GroupName> parse_group_name(std::string_view name);
 
 }  // namespace berth::machine

@@ -62,7 +62,7 @@ void Groups::prepare() {
   if (plan_.method == GroupPlan::Method::scope)
     if (const auto entered = enter_scope(); !entered) return give_up(entered.error().message);
   const std::string& directory = plan_.parents.front().directory;
-  auto division = divide_group(*env_, directory, prefix_ + ".runner");
+  auto division = divide_group(*env_, directory, prefix_ + ".runner" + group_name_end(*env_));
   if (!division) return give_up(division.error().message);
   division_ = *std::move(division);
   parents_ = {{"unified", division_->directory}};
@@ -146,7 +146,7 @@ std::string Groups::file(const Parent& parent, const Group& group, std::string_v
 
 Result<std::unique_ptr<Group>> Groups::make() {
   auto group = std::make_unique<Group>();
-  group->name = fmt::format("{}.{}", prefix_, ++made_);
+  group->name = fmt::format("{}.{}{}", prefix_, ++made_, group_name_end(*env_));
   for (const auto& parent : parents_) {
     const auto made = env_->make_directory(file(parent, *group, ""), 0755);
     if (made) continue;
@@ -349,7 +349,7 @@ void Groups::sweep(const Parent& parent) {
   if (!names) return;
   for (const auto& name : *names) {
     const auto made = parse_group_name(name);
-    if (!made || env_->alive(made->maker)) continue;
+    if (!made || may_live(*env_, *made)) continue;
     const std::string directory = parent.directory + "/" + name;
     if (made->leaf) {  // others may live on in it
       (void)env_->remove_directory(directory);

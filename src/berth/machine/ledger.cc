@@ -12,6 +12,7 @@
 #include "berth/base/units.h"
 #include "berth/machine/enclosing_task.h"
 #include "berth/machine/ledger_file.h"
+#include "berth/machine/ledger_holders.h"
 
 namespace berth::machine {
 namespace {
@@ -45,7 +46,11 @@ std::optional<uid_t> user_of(std::string_view name) {
 class View {
  public:
   View(os::Env& env, const std::string& directory)
-      : env_(env), directory_(directory), user_(env.user()), self_(env.self()) {}
+      : env_(env),
+        directory_(directory),
+        user_(env.user()),
+        self_(env.self()),
+        holders_(env, directory) {}
 
   Status read_ours() { return read(user_); }
   Status read_all();
@@ -84,6 +89,7 @@ class View {
   os::ProcessIdentity self_;
   std::vector<std::string> names_;
   Entries entries_;
+  Holders holders_;
   std::map<std::pair<pid_t, std::int64_t>, bool> lives_;
   mutable std::optional<std::vector<os::ProcessIdentity>>
       workers_of_processes_;  // read when needed
@@ -98,7 +104,9 @@ Status View::read(uid_t user) {
   };
   const auto status = env_.status(path);
   if (!status) return passed_over(status.error());
-  if (status->kind != os::FileStatus::Kind::file || status->owner != user) return {};
+  // Within a user namespace a user's file may have another name; what belongs to us is ours.
+  const bool is_trusted = status->owner == user || status->owner == user_;
+  if (status->kind != os::FileStatus::Kind::file || !is_trusted) return {};
   const auto text = env_.read_file(path, kLedgerFileMost);
   if (!text) return passed_over(text.error());
   auto entries = read_ledger_file(*text, env_.boot_id(), user);
@@ -110,6 +118,7 @@ Status View::read_all() {
   auto names = env_.list(directory_);
   if (!names) return std::unexpected(advised(std::move(names).error()));
   names_ = *std::move(names);
+  holders_.take_names(names_);
   for (const auto& name : names_)
     if (const auto user = user_of(name)) BERTH_TRY(read(*user));
   return {};
@@ -120,6 +129,7 @@ void View::tidy() {
   for (const auto& name : names_)
     if (name.starts_with(prefix))
       static_cast<void>(env_.remove_file(fmt::format("{}/{}", directory_, name)));
+  holders_.sweep_one();
 }
 
 const LedgerEntry* View::find_mine(AllocId id) const {
@@ -131,7 +141,7 @@ const LedgerEntry* View::find_mine(AllocId id) const {
 bool View::alive(const LedgerEntry& entry) {
   if (entry.holder == self_) return true;
   const auto [known, is_new] = lives_.try_emplace({entry.holder.pid, entry.holder.started_at});
-  if (is_new) known->second = env_.alive(entry.holder);
+  if (is_new) known->second = holders_.alive(entry.holder);
   return known->second || has_processes(entry);
 }
 
@@ -289,6 +299,19 @@ Result<os::Fd> Ledger::lock() const {
   return fd;
 }
 
+Status Ledger::keep() {
+  BERTH_ASSIGN(const os::Fd held, lock());
+  return keep_locked();
+}
+
+Status Ledger::keep_locked() {
+  if (holder_) return {};
+  auto lock = lock_as_holder(*env_, directory_);
+  if (!lock) return std::unexpected(advised(std::move(lock).error()));
+  holder_ = std::make_shared<os::Fd>(*std::move(lock));
+  return {};
+}
+
 Result<Alloc> Ledger::acquire(const Host& host, const AllocRequest& ask,
                               std::optional<AllocId> ticket) {
   position_ = 0;
@@ -324,6 +347,7 @@ Result<Alloc> Ledger::acquire(const Host& host, const AllocRequest& ask,
     entry.block = *block;
   }
   if (changed) {
+    BERTH_TRY(keep_locked());
     view.put(std::move(entry));
     BERTH_TRY(view.save());
   }
@@ -359,7 +383,8 @@ Status Ledger::hand_over(AllocId id, const os::ProcessIdentity& to) {
   const LedgerEntry* ours = view.find_mine(id);
   if (ours == nullptr || ours->waiting)
     return fail(ErrorKind::stale, "this process holds no such part of the machine");
-  if (!env_->alive(to)) return fail(ErrorKind::not_found, "process {} is gone", to.pid);
+  if (!Holders(*env_, directory_).alive(to))
+    return fail(ErrorKind::not_found, "process {} is gone", to.pid);
   LedgerEntry entry = *ours;
   entry.holder = to;
   view.put(std::move(entry));

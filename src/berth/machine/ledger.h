@@ -1,16 +1,19 @@
 // The machine's ledger: the allocs of all users and runs on this machine, in one directory, without
 // a daemon. Each user has one small file that only its owner writes; it is changed under a lock on
 // the directory, without fsync, as it need not survive a boot. A holder that died no longer counts
-// for the next reader. Waiting is first come, first served within a priority.
+// for the next reader, in any container that shares the directory (ledger_holders.h). Waiting is
+// first come, first served within a priority.
 //
-// Ownership: a Ledger keeps only the directory's name; an alloc belongs to the process that
-// acquired it, or to which it was handed over, and ends with that process. Threads: one at a time;
-// any number of processes. Errors: impossible (more than the machine has), busy (does not fit now,
-// or others wait before), denied, full and io with what to do (BERTH_LEDGER). A failed call leaves
-// the ledger as it was, except that busy keeps a ticket in the queue and impossible removes it.
+// Ownership: an alloc belongs to the process that acquired it, or to which it was handed over, and
+// ends with that process. Seen from another PID namespace, it ends with the Ledger that acquired
+// it, or on which that process called keep(). Threads: one at a time; any number of processes.
+// Errors: impossible (more than the machine has), busy (does not fit now, or others wait before),
+// denied, full and io with what to do (BERTH_LEDGER). A failed call leaves the ledger as it was,
+// except that busy keeps a ticket in the queue and impossible removes it.
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -78,6 +81,9 @@ class Ledger {
   /// Hands the alloc to another process of the same user: it ends with that process from now on.
   /// Errors: stale if this process does not hold it, not_found if the other process is gone.
   Status hand_over(AllocId id, const os::ProcessIdentity& to);
+  /// Shows to other PID namespaces that this process lives, as long as this object does. A process
+  /// to which an alloc is handed over calls it before. Errors: denied, io.
+  Status keep();
   /// Whether this process holds it.
   Result<bool> holds(AllocId id);
   /// All live entries: those that are held, then those that wait, in the order of service.
@@ -94,9 +100,11 @@ class Ledger {
  private:
   Ledger(os::Env& env, std::string directory) : env_(&env), directory_(std::move(directory)) {}
   Result<os::Fd> lock() const;
+  Status keep_locked();
 
   os::Env* env_;
   std::string directory_;
+  std::shared_ptr<os::Fd> holder_;  // the lock as a holder; null before keep_locked()
   std::size_t position_ = 0;
 };
 

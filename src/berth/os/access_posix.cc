@@ -11,6 +11,7 @@
 #include <cstdlib>
 
 #include "berth/base/text.h"
+#include "berth/os/new_file_posix.h"
 #include "berth/os/spawn_posix.h"
 
 namespace berth::os {
@@ -31,24 +32,11 @@ void copy_list(const std::string& from, const std::string& to, const char* list)
 }
 
 /// Writes into what cannot be replaced: a terminal, a pipe, a file in a read-only directory.
-Status write_through(Env& env, const std::string& path, std::string_view text) {
-  const int number = ::open(path.c_str(), O_WRONLY | O_TRUNC | O_CLOEXEC);
-  if (number < 0) return errno_error(errno, path);
+Status write_through(Env& env, const LinkEnd& end, std::string_view text) {
+  const int flags = O_WRONLY | O_TRUNC | O_CLOEXEC | (end.is_handle ? 0 : O_NOFOLLOW);
+  const int number = ::open(end.path.c_str(), flags);
+  if (number < 0) return errno_error(errno, end.path);
   return env.write_all(Fd(env, number), text);
-}
-
-/// The path behind the symbolic links at `path`, the last of which may lead to a missing file.
-Result<std::string> behind_links(const std::string& path) {
-  constexpr int kMostLinks = 40;
-  std::string at = path;
-  for (int nth = 0; nth < kMostLinks; ++nth) {
-    const auto target = link_target_posix(at);
-    if (!target) return at;
-    const auto slash = at.rfind('/');
-    at = target->starts_with('/') || slash == std::string::npos ? *target
-                                                                : at.substr(0, slash + 1) + *target;
-  }
-  return errno_error(ELOOP, path);
 }
 
 }  // namespace
@@ -70,21 +58,24 @@ Status make_user_directory_posix(const std::string& path, mode_t mode) {
 
 Status replace_user_file_posix(Env& env, const std::string& path, std::string_view text) {
   constexpr mode_t kNewFile = 0666;
-  BERTH_ASSIGN(const std::string place, behind_links(path));
+  BERTH_ASSIGN(const LinkEnd end, follow_own_links(path));
   struct stat st{};
-  const bool exists = ::stat(place.c_str(), &st) == 0;
-  if (exists && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode)) return write_through(env, path, text);
-  const std::string temporary = fmt::format("{}.{}.new", place, getpid());
-  ::unlink(temporary.c_str());
-  const int number = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, kNewFile);
-  if (number < 0 && errno == EACCES && exists) return write_through(env, path, text);
-  if (number < 0) return errno_error(errno, path);
-  auto status = env.write_all(Fd(env, number), text);
-  if (status && exists) status = copy_access_posix(place, temporary, 0);
-  if (status && ::rename(temporary.c_str(), place.c_str()) != 0) status = errno_error(errno, path);
-  if (status) return {};
-  ::unlink(temporary.c_str());
-  return std::unexpected(within(path, std::move(status).error()));
+  const bool exists = ::stat(end.path.c_str(), &st) == 0;
+  if (exists && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode)) return write_through(env, end, text);
+  if (end.is_handle) return write_through(env, end, text);
+  // By its descriptor, for another file may be at its name by now.
+  const auto copy_old_access = [&](int number) {
+    const std::string handle = fmt::format("/proc/self/fd/{}", number);
+    return exists ? copy_access_posix(end.path, handle, 0) : Status{};
+  };
+  const auto name = write_new_file(env, end.path, text, kNewFile, copy_old_access);
+  if (!name && name.error().kind == ErrorKind::denied && exists)
+    return write_through(env, end, text);
+  if (!name) return std::unexpected(name.error());
+  if (name->empty() || ::rename(name->c_str(), end.path.c_str()) == 0) return {};
+  const int number = errno;
+  ::unlink(name->c_str());
+  return errno_error(number, path);
 }
 
 Status copy_access_posix(const std::string& from, const std::string& to, mode_t denied) {

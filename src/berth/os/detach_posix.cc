@@ -40,7 +40,8 @@ Result<Fd> detach(Env& env, const std::string& log, std::string_view good) {
   read.reset();
   constexpr int kKept = 3;  // the last descriptor that stays
   const int null = ::open("/dev/null", O_RDWR | O_CLOEXEC);
-  const int errors = ::open(log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+  const int errors =
+      ::open(log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600);
   if (::setsid() < 0 || ::chdir("/") != 0 || null < 0 || errors < 0 || ::dup2(null, 0) < 0 ||
       ::dup2(null, 1) < 0 || ::dup2(errors, 2) < 0)
     return errno_error(errno, log);

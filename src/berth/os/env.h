@@ -182,12 +182,17 @@ class Env {
   /// The whole text of a file, also below /proc and /sys. Failure: invalid, where it is larger than
   /// `limit` bytes.
   virtual Result<std::string> read_file(const std::string& path, std::size_t limit) = 0;
-  /// Replaces the file by a rename of a temporary one beside it, without a sync.
+  /// Replaces the file by a rename of a temporary one, which has a random name or none, without a
+  /// sync.
   virtual Status replace_file(const std::string& path, std::string_view text, mode_t mode) = 0;
   /// Writes into an existing file (one of a control group, say) in one write call.
   virtual Status write_into(const std::string& path, std::string_view text) = 0;
   virtual Result<std::vector<std::string>> list(const std::string& directory) = 0;  // sorted
   virtual Result<FileStatus> status(const std::string& path) = 0;
+  /// Returns true if every further change of the file's content gives it another time, as long as
+  /// its written pages were synced: not on volumes in memory or behind a network, and not while a
+  /// process has it open or mapped for writing. Whether it has is known to the file's owner only.
+  virtual bool shows_changes(const std::string& path) { return !path.empty(); }
   virtual Result<std::string> real_path(const std::string& path) = 0;
   /// Makes the directory and those above it; existing ones stay as they are. The last one has
   /// exactly `mode`, the others what mkdir -p would give them.
@@ -195,9 +200,10 @@ class Env {
   /// Makes the directory and those above it as mkdir -p does: the umask, or the default access
   /// control list of the directory above, limits `mode`; its setgid bit is inherited.
   virtual Status make_user_directory(const std::string& path, mode_t mode) = 0;
-  /// Replaces a file that the user named, as cp would: symbolic links at `path` are followed, an
-  /// existing file keeps its access (copy_access()), the umask limits that of a new one. What is
-  /// not a file (a pipe) is written into.
+  /// Replaces a file that the user named, as cp would: symbolic links at `path` that belong to this
+  /// user or to root are followed, an existing file keeps its access (copy_access()), the umask
+  /// limits that of a new one. What is not a file (a pipe) is written into. denied: a symbolic link
+  /// of another user.
   virtual Status replace_user_file(const std::string& path, std::string_view text) = 0;
   /// Gives `to` the group, the mode and the access control lists of `from`, both files or both
   /// directories, but none of the mode bits in `denied`. A file keeps its own executable bit.
@@ -216,7 +222,8 @@ class Env {
   /// The extended attribute of that name. Failure: not_found, where there is none.
   virtual Result<std::string> attribute(const std::string& path, const std::string& name) = 0;
   virtual Result<VolumeSpace> volume(const std::string& path) = 0;
-  /// Opens a file for appending; a missing one is made with `mode`.
+  /// Opens a file for appending; a missing one is made with `mode`. denied: a symbolic link of
+  /// another user, as for lock().
   virtual Result<Fd> open_append(const std::string& path, mode_t mode) = 0;
   virtual Result<Fd> open_read(const std::string& path) = 0;
   /// Opens an existing file for writing and reading.

@@ -23,6 +23,7 @@
 #include "berth/os/access_posix.h"
 #include "berth/os/background_threads_posix.h"
 #include "berth/os/env.h"
+#include "berth/os/new_file_posix.h"
 #include "berth/os/scope_posix.h"
 #include "berth/os/socket_posix.h"
 #include "berth/os/spawn_posix.h"
@@ -93,32 +94,7 @@ class PosixEnv final : public Env {
   }
 
   Status replace_file(const std::string& path, std::string_view text, mode_t mode) override {
-    const std::string temporary = fmt::format("{}.{}.new", path, getpid());
-    {
-      const int number = uninterrupted([&] {
-        return ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, mode);
-      });
-      if (number < 0) return errno_error(errno, path);
-      const Fd fd(*this, number);
-      auto status = write_all(fd, text);
-      if (status && fchmod(number, mode) != 0) status = errno_error(errno, "chmod");
-      if (!status) {
-        ::unlink(temporary.c_str());
-        return std::unexpected(within(path, std::move(status).error()));
-      }
-    }
-    // An exchange is spared the flush that ext4 makes of a plain rename over an existing file: a
-    // fifth of the time, and nothing here is promised to survive a power cut.
-    const bool exchanged =
-        ::renameat2(AT_FDCWD, temporary.c_str(), AT_FDCWD, path.c_str(), RENAME_EXCHANGE) == 0;
-    if (!exchanged && ::rename(temporary.c_str(), path.c_str()) == 0) return {};
-    const int number = errno;
-    if (::unlink(temporary.c_str()) == 0 && exchanged) return {};
-    if (!exchanged) return errno_error(number, path);
-    // What stood there was no file: back as it was.
-    ::renameat2(AT_FDCWD, temporary.c_str(), AT_FDCWD, path.c_str(), RENAME_EXCHANGE);
-    ::unlink(temporary.c_str());
-    return errno_error(EISDIR, path);
+    return replace_file_posix(*this, path, text, mode);
   }
 
   Status write_into(const std::string& path, std::string_view text) override {
@@ -159,6 +135,7 @@ class PosixEnv final : public Env {
     return result;
   }
 
+  bool shows_changes(const std::string& path) override { return shows_changes_posix(path); }
   Result<std::string> real_path(const std::string& path) override {
     char* resolved = ::realpath(path.c_str(), nullptr);
     if (resolved == nullptr) return errno_error(errno, path);
@@ -223,7 +200,8 @@ class PosixEnv final : public Env {
   }
 
   Result<Fd> open_append(const std::string& path, mode_t mode) override {
-    return open_with(path, O_RDWR | O_APPEND | O_CREAT, mode);
+    BERTH_ASSIGN(const int number, open_or_make_posix(path, O_RDWR | O_APPEND, mode));
+    return Fd(*this, number);
   }
   Result<Fd> open_read(const std::string& path) override { return open_with(path, O_RDONLY, 0); }
   Result<Fd> open_write(const std::string& path) override {
@@ -380,7 +358,7 @@ class PosixEnv final : public Env {
     return {};
   }
   Status signal_process(const ProcessIdentity& process, int signal) override {
-    BERTH_ASSERT(process.pid > 1);
+    BERTH_ASSERT(process.pid > 0);  // in a container this process may have the pid 1
     return signal_process_posix(*this, process, signal);
   }
   Status adopt_orphans() override { return adopt_orphans_posix(); }
@@ -452,11 +430,15 @@ class PosixEnv final : public Env {
 
   Result<Fd> lock_with(const std::string& path, int how) {
     // Over NFS only what is open for writing can be locked; a directory never is.
-    int number =
-        uninterrupted([&] { return ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600); });
-    if (number < 0 && (errno == EISDIR || errno == EACCES || errno == EROFS))
-      number = uninterrupted([&] { return ::open(path.c_str(), O_RDONLY | O_CLOEXEC); });
-    if (number < 0) return errno_error(errno, path);
+    auto opened = open_or_make_posix(path, O_RDWR, 0600);
+    if (opened) return flock_posix(Fd(*this, *opened), how, path);
+    // What cannot be written is locked as it is, and so is a directory at the end of any link.
+    const auto read_only = [&](int flags) {
+      return uninterrupted([&] { return ::open(path.c_str(), O_RDONLY | O_CLOEXEC | flags); });
+    };
+    int number = read_only(O_NOFOLLOW);
+    if (number < 0 && errno == ELOOP) number = read_only(O_DIRECTORY);
+    if (number < 0) return std::unexpected(std::move(opened).error());
     return flock_posix(Fd(*this, number), how, path);
   }
   static Result<Fd> flock_posix(Fd fd, int how, const std::string& path) {

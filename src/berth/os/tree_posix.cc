@@ -5,6 +5,7 @@
 #include <linux/fs.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -245,6 +246,30 @@ Status remove_tree_posix(Env& env, const std::string& path) {
   BERTH_TRY(TreeRemoval(env, path, std::move(top)).run());
   if (::rmdir(path.c_str()) != 0) return errno_error(errno, path);
   return {};
+}
+
+bool shows_changes_posix(const std::string& path) {
+  // Volumes in memory give no time to what is written through a mapping, and others may write to a
+  // volume behind a network: tmpfs, ramfs, NFS, SMB, CIFS, SMB2, Lustre, GPFS, Ceph, AFS, 9P,
+  // BeeGFS, FUSE, OCFS2, GFS2.
+  constexpr std::array<std::uint32_t, 15> kSilent = {0x01021994, 0x858458f6, 0x6969,     0x517b,
+                                                     0xff534d42, 0xfe534d42, 0x0bd00bd0, 0x47504653,
+                                                     0x00c36400, 0x5346414f, 0x01021997, 0x19830326,
+                                                     0x65735546, 0x7461636f, 0x01161970};
+  const int number = ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+  if (number < 0) return false;
+  struct statfs volume{};
+  const bool is_silent =
+      ::fstatfs(number, &volume) != 0 ||
+      std::ranges::find(kSilent, static_cast<std::uint32_t>(volume.f_type)) != kSilent.end();
+  // The signal of a writer that comes meanwhile is one that does nothing, instead of SIGIO.
+  bool is_written = false;
+  if (!is_silent && ::fcntl(number, F_SETSIG, SIGURG) == 0) {
+    is_written = ::fcntl(number, F_SETLEASE, F_RDLCK) != 0 && errno == EAGAIN;
+    if (!is_written) ::fcntl(number, F_SETLEASE, F_UNLCK);
+  }
+  ::close(number);
+  return !is_silent && !is_written;
 }
 
 FileStatus::Kind kind_posix(mode_t mode) {

@@ -5,6 +5,7 @@
 
 namespace berth::os {
 
+bool shows_changes_posix(const std::string& path);
 FileStatus::Kind kind_posix(mode_t mode);
 Result<std::vector<TreeEntry>> entries_posix(const std::string& directory);
 Result<std::vector<TreeEntry>> tree_posix(const std::string& directory, std::size_t most);

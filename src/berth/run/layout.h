@@ -76,6 +76,10 @@ inline std::string devices_file(const std::string& run) {
 inline std::string answers_directory(const std::string& run) {
   return run + "/answers";
 }
+/// What the processes of a study saw of each other's leases (lease_watch.h).
+inline std::string leases_file(const std::string& run) {
+  return run + "/leases";
+}
 /// Points that somebody added to the run's search, a file each.
 inline std::string enqueued_directory(const std::string& run) {
   return run + "/enqueued";

@@ -7,17 +7,17 @@
 namespace berth::run {
 namespace {
 
-constexpr int kFailed = 1, kTimeLimit = 124, kSignalBase = 128;
+constexpr int kRunFailed = 1, kTimeLimit = 124, kSignalBase = 128;
 
 int code_of_command(const store::TaskRecord& task) {
-  if (!task.cause) return kFailed;
+  if (!task.cause) return kRunFailed;
   switch (*task.cause) {
-    case exec::Cause::exit_code: return task.exit_code.value_or(kFailed);
+    case exec::Cause::exit_code: return task.exit_code.value_or(kRunFailed);
     case exec::Cause::time_limit: return kTimeLimit;
     case exec::Cause::signal: return kSignalBase + task.signal;
     case exec::Cause::out_of_memory:
     case exec::Cause::gpu_memory: return kSignalBase + SIGKILL;
-    default: return kFailed;
+    default: return kRunFailed;
   }
 }
 
@@ -42,9 +42,9 @@ Result<int> exit_code_of(store::Store& store, const store::RunRecord& run) {
     case store::RunState::queued:
     case store::RunState::running: return exit_code(ErrorKind::busy);
   }
-  if (run.kind != "command") return kFailed;
+  if (run.kind != "command") return kRunFailed;
   BERTH_ASSIGN(const auto tasks, store.tasks(run.id));
-  return tasks.empty() ? kFailed : code_of_command(tasks.front());
+  return tasks.empty() ? kRunFailed : code_of_command(tasks.front());
 }
 
 }  // namespace berth::run

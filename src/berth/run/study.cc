@@ -5,6 +5,7 @@
 #include "berth/base/json_writer.h"
 #include "berth/base/text.h"
 #include "berth/experiment/constraint.h"
+#include "berth/run/layout.h"
 
 namespace berth::run {
 namespace {
@@ -47,12 +48,14 @@ Result<store::RunRecord> Study::submit(store::Store& store, os::Env& env,
   return store.submit(run);
 }
 
-Result<Study> Study::open(store::Store& store, os::Env& env, const std::string& name) {
+Result<Study> Study::open(store::Store& store, os::Env& env, const std::string& name,
+                          const std::string& runs) {
   BERTH_ASSIGN(auto run, store.find_run(name));
   if (run.kind != kStudy)
     return fail(ErrorKind::usage, "{} is no study: it is driven by berth run", run.name);
   BERTH_ASSIGN(auto program, experiment::from_json_text(run.spec_json));
-  Study study(store, env, std::move(run), std::move(program));
+  LeaseWatch watch(env, runs.empty() ? "" : leases_file(runs + "/" + run.name));
+  Study study(store, env, std::move(run), std::move(program), std::move(watch));
   BERTH_TRY(study.reload());
   if (study.run_.state == store::RunState::stopped) {
     BERTH_TRY(
@@ -62,8 +65,13 @@ Result<Study> Study::open(store::Store& store, os::Env& env, const std::string& 
   return study;
 }
 
-Study::Study(store::Store& store, os::Env& env, store::RunRecord run, experiment::Program program)
-    : store_(store), env_(env), run_(std::move(run)), program_(std::move(program)) {
+Study::Study(store::Store& store, os::Env& env, store::RunRecord run, experiment::Program program,
+             LeaseWatch watch)
+    : store_(store),
+      env_(env),
+      run_(std::move(run)),
+      program_(std::move(program)),
+      watch_(std::move(watch)) {
   begin_search();
 }
 
@@ -106,7 +114,10 @@ void Study::take(store::TaskRecord trial) {
     open_.erase(number);
   else
     open_.insert(number);
-  if (trial.state != TaskState::running) sightings_.erase(number);
+  if (trial.state == TaskState::running)
+    watch_.see(trial);
+  else
+    watch_.forget(number);
   const bool told = !is_new && trials_[at].state == trial.state && !store::final(trial.state);
   if (is_new) {
     numbers_.emplace(trial.label, number);
@@ -126,17 +137,18 @@ bool Study::mine(const store::TaskRecord& trial) const {
 }
 
 bool Study::ran_out(const store::TaskRecord& trial) {
-  if (!trial.lease || mine(trial)) return false;
-  if (trial.host == env_.host_name()) return env_.wall() >= *trial.lease;
-  Sighting& seen = sightings_[trial.number];
-  if (seen.token != trial.token || seen.lease != trial.lease)
-    seen = {trial.token, trial.lease, env_.now()};
-  return env_.now() - seen.at >= program_.lease;
+  return trial.lease && !mine(trial) && watch_.unchanged(trial.number) >= program_.lease;
 }
 
-bool Study::overdue(const store::TaskRecord& trial) const {
-  return program_.timeout > Duration(0) && trial.state == TaskState::running && trial.started &&
-         trial.host == env_.host_name() && env_.wall() >= *trial.started + program_.timeout;
+bool Study::overdue(const store::TaskRecord& trial) {
+  return program_.timeout > Duration(0) && trial.state == TaskState::running &&
+         watch_.age(trial.number) >= program_.timeout;
+}
+
+/// The next value of a lease. Earlier versions of Berth compare it with their wall clock, so it is
+/// the time of its end where that is higher.
+std::int64_t Study::next_lease(std::int64_t before) const {
+  return std::max(before + 1, (env_.wall() + program_.lease).time_since_epoch().count());
 }
 
 std::optional<std::string> Study::closed() const {
@@ -148,6 +160,7 @@ std::optional<std::string> Study::closed() const {
 Result<Study::Asked> Study::ask() {
   for (;;) {
     BERTH_TRY(refresh());
+    watch_.exchange();
     BERTH_ASSIGN(const Pick pick, this->pick());
     if (pick.none) {
       if (!std::holds_alternative<Over>(*pick.none)) return *pick.none;
@@ -248,7 +261,7 @@ Result<bool> Study::claim(const Pick& pick) {
     changes.emplace_back(store::RunMoved{store::RunState::running, now, ""});
   const Token token{last_token_.value + 1};
   store::AttemptStarted started{trial.number, token, now, "{}", env_.host_name(), ""};
-  started.lease = now + program_.lease;
+  started.lease = next_lease(0);
   changes.emplace_back(started);
   const auto applied = store_.apply(run_.id, changes);
   if (!applied &&
@@ -270,6 +283,7 @@ Result<bool> Study::claim(const Pick& pick) {
   trial.resources = started.resources;
   trial.lease = started.lease;
   take(std::move(trial));
+  watch_.exchange();
   return true;
 }
 
@@ -316,10 +330,18 @@ std::optional<Mono> Study::renew_at() const {
 
 Status Study::renew() {
   std::vector<store::Change> changes;
-  for (const auto& [number, token] : claims_)
-    changes.emplace_back(store::AttemptKept{number, token, env_.wall() + program_.lease});
+  for (const auto& [number, token] : claims_) {
+    auto& trial = trials_[static_cast<std::size_t>(number.value - 1)];
+    if (!mine(trial)) continue;  // another process has it now
+    trial.lease = next_lease(trial.lease.value_or(0));
+    changes.emplace_back(store::AttemptKept{number, token, *trial.lease});
+  }
   renewed_ = env_.now();
-  if (!changes.empty()) BERTH_TRY(store_.apply(run_.id, changes));
+  if (changes.empty()) return {};
+  BERTH_TRY(store_.apply(run_.id, changes));
+  for (const auto& [number, token] : claims_)
+    if (mine(trial(number))) watch_.see(trial(number));
+  watch_.exchange();
   return {};
 }
 

@@ -8,9 +8,9 @@
 // Who comes second is refused as stale, hears the news, and tries again; so somebody gets on.
 // Proposals are made with everything that is recorded when the ask begins.
 //
-// Whether a lease has run out is never told by comparing clocks of two machines: a claim of another
-// machine has run out when it was not renewed for the length of the lease, by the clock of the one
-// who looks.
+// A lease is a number that its holder increases. It has run out when it stayed the same for the
+// length of the lease, by the boot clock of the process that watches (lease_watch.h). Wall clocks
+// decide nothing, for they may be set, and differ between machines.
 //
 // Ownership: the store and the Env outlive it. Threads: one. Failure: errors of the store; others
 // are named. After an error a Study may go on: it hears what is recorded with its next call.
@@ -25,6 +25,7 @@
 #include "berth/experiment/early_stop.h"
 #include "berth/experiment/proposer.h"
 #include "berth/os/env.h"
+#include "berth/run/lease_watch.h"
 #include "berth/store/store.h"
 
 namespace berth::run {
@@ -49,8 +50,11 @@ class Study {
   /// search one by one. invalid: the search is external.
   static Result<store::RunRecord> submit(store::Store& store, os::Env& env,
                                          experiment::Program program, const std::string& directory);
-  /// Opens one. One that was stopped goes on. not_found; usage: the run is no study.
-  static Result<Study> open(store::Store& store, os::Env& env, const std::string& name);
+  /// Opens one. One that was stopped goes on. What its processes see of each other's leases is kept
+  /// in the run's directory below `runs`; with "" each process watches alone. Errors: not_found;
+  /// usage, where the run is not a study.
+  static Result<Study> open(store::Store& store, os::Env& env, const std::string& name,
+                            const std::string& runs = "");
   Study(Study&&) = default;
 
   struct Later {
@@ -115,7 +119,8 @@ class Study {
   const store::TaskRecord* best() const;
 
  private:
-  Study(store::Store& store, os::Env& env, store::RunRecord run, experiment::Program program);
+  Study(store::Store& store, os::Env& env, store::RunRecord run, experiment::Program program,
+        LeaseWatch watch);
 
   // What is known of the run.
   Status reload();
@@ -124,7 +129,8 @@ class Study {
   Status settle();
   bool mine(const store::TaskRecord& trial) const;
   bool ran_out(const store::TaskRecord& trial);
-  bool overdue(const store::TaskRecord& trial) const;
+  bool overdue(const store::TaskRecord& trial);
+  std::int64_t next_lease(std::int64_t before) const;
   std::optional<std::string> closed() const;
 
   // Steps of ask() and tell().
@@ -172,12 +178,7 @@ class Study {
   Token last_token_;
   std::map<TaskNumber, Token> claims_;  // of this Study
   Mono renewed_{};
-  struct Sighting {
-    Token token;
-    std::optional<Wall> lease;
-    Mono at;
-  };
-  std::map<TaskNumber, Sighting> sightings_;  // of others' claims, as they were when seen first
+  LeaseWatch watch_;
 
   std::unique_ptr<experiment::Proposer> proposer_;
   std::vector<experiment::Values> points_;  // of a search that knows them beforehand, or the first

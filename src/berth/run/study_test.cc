@@ -36,7 +36,8 @@ class StudyTest : public store::StoreTest {
     return open();
   }
   Study submit(std::int64_t samples = 4) { return submit(searching(Search::Method::tpe, samples)); }
-  Study open() { return Study::open(*store_, env_, "s-1").value(); }
+  static constexpr const char* kRuns = "/state/runs";  // of the state directory that all share
+  Study open() { return Study::open(*store_, env_, "s-1", kRuns).value(); }
 
   /// The label of the trial that was claimed; or "later", or "over".
   static std::string ask(Study& study) {
@@ -121,6 +122,98 @@ TEST_P(StudyTest, AClaimOfAnotherMachineIsWatchedNotCompared) {
   EXPECT_EQ(ask(other), "4") << "it was renewed";
   there.freeze(kLease);
   EXPECT_EQ(ask(other), "1") << "it was not renewed for the length of a lease";
+}
+
+/// A test with processes that share a state directory.
+class StudyClocks : public StudyTest {
+ protected:
+  /// A command that asks for one trial and ends.
+  std::string ask_once() {
+    Study study = open();
+    return ask(study);
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(Clocks, StudyClocks, store::backends(), store::backend_name);
+
+TEST_P(StudyClocks, AClockThatIsSetForwardTakesNoTrialFromALivingHolder) {
+  submit();
+  Study holder = open(), other = open();
+  EXPECT_EQ(ask(holder), "1");
+  env_.wall_skew = std::chrono::hours(24);
+  EXPECT_EQ(ask(other), "2");
+  env_.freeze(kLease / 2);
+  ASSERT_TRUE(holder.renew() && other.renew());
+  env_.freeze(kLease / 2 + std::chrono::seconds(1));
+  EXPECT_EQ(ask_once(), "3") << "it was renewed";
+  EXPECT_TRUE(tell(holder, "1", 1, token(holder, "1")));
+}
+
+TEST_P(StudyClocks, AClockThatIsSetBackKeepsNoTrialOfADeadHolder) {
+  submit();
+  EXPECT_EQ(ask_once(), "1");
+  env_.wall_skew = -std::chrono::hours(24);
+  EXPECT_EQ(ask_once(), "2");
+  env_.freeze(kLease);
+  EXPECT_EQ(ask_once(), "1");
+}
+
+TEST_P(StudyClocks, ARenewalAfterTheClockIsSetBackIsSeen) {
+  submit();
+  Study holder = open();
+  EXPECT_EQ(ask(holder), "1");
+  env_.wall_skew = -std::chrono::hours(24);
+  for (int i = 0; i < 3; ++i) {
+    env_.freeze(kLease * 2 / 3);
+    ASSERT_TRUE(holder.renew());
+  }
+  EXPECT_EQ(ask_once(), "2");
+}
+
+TEST_P(StudyClocks, CommandsThatRunOnceWaitForOneLeaseTogether) {
+  submit();
+  Study far = Study::open(*store_, env_, "s-1").value();  // its sightings are not in the file
+  EXPECT_EQ(ask(far), "1");
+  EXPECT_EQ(ask_once(), "2") << "it sees the claim of 1 first now";
+  env_.freeze(kLease - std::chrono::seconds(1));
+  EXPECT_EQ(ask_once(), "3");
+  env_.freeze(std::chrono::seconds(1));
+  EXPECT_EQ(ask_once(), "1");
+}
+
+TEST_P(StudyClocks, SightingsOfAnotherBootClockCountForNothing) {
+  submit();
+  EXPECT_EQ(ask_once(), "1");
+  ASSERT_TRUE(env_.symbolic_link("time:[1]", "/proc/self/ns/time"));
+  env_.freeze(kLease);
+  EXPECT_EQ(ask_once(), "2") << "it sees the claim of 1 first now";
+  env_.freeze(kLease);
+  EXPECT_EQ(ask_once(), "1");
+}
+
+TEST_P(StudyClocks, ATimeLimitIsMeasuredByTheBootClock) {
+  Program program = searching(Search::Method::tpe, 2);
+  program.timeout = std::chrono::seconds(5);
+  submit(std::move(program));
+  Study holder = open();
+  EXPECT_EQ(ask(holder), "1");
+  env_.wall_skew = std::chrono::hours(24);
+  EXPECT_EQ(ask_once(), "2");
+  EXPECT_TRUE(tell(holder, "1", 1)) << "it has run for no time";
+  env_.wall_skew = -std::chrono::hours(24);
+  env_.freeze(std::chrono::seconds(5));
+  EXPECT_EQ(ask_once(), "over");
+  EXPECT_EQ(store_->attempts(holder.record().id, {2})->back().cause, exec::Cause::time_limit);
+}
+
+TEST_P(StudyClocks, ADamagedFileOfSightingsIsReplaced) {
+  submit();
+  ASSERT_TRUE(env_.make_directory("/state/runs/s-1", 0700));
+  ASSERT_TRUE(env_.replace_file("/state/runs/s-1/leases", "x\nboot 1 1 y 0 0\nboot 1 1 1\n", 0600));
+  Study dead = open();
+  EXPECT_EQ(ask(dead), "1");
+  env_.freeze(kLease);
+  EXPECT_EQ(ask_once(), "1");
 }
 
 TEST_P(StudyTest, WhatIsGivenBackIsAskedForNext) {

@@ -100,7 +100,7 @@ CREATE TABLE attempt (
   log_end    INTEGER NOT NULL DEFAULT 0,
   devices    TEXT    NOT NULL DEFAULT '',  -- JSON: the UUIDs; '': none
   signal     INTEGER NOT NULL DEFAULT 0,   -- that killed it; 0: none
-  lease_ns   INTEGER,                      -- until when its holder keeps it; NULL: has no lease
+  lease_ns   INTEGER,                      -- its holder increases it while it lives; NULL: has no lease
   begin_sum  INTEGER,                      -- resources, host
   end_sum    INTEGER,                      -- ended_ns, cause, exit_code, signal, detail
   PRIMARY KEY (run_id, task, token)

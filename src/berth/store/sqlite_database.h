@@ -177,6 +177,9 @@ class Query {
   void bind(int index, const std::optional<Wall>& value) {
     value ? bind(index, *value) : statement_.bind(index);
   }
+  void bind(int index, const std::optional<std::int64_t>& value) {
+    value ? bind(index, *value) : statement_.bind(index);
+  }
 
   void column(int index, std::int64_t& value) { value = typed(index, SQLITE_INTEGER).getInt64(); }
   void column(int index, double& value);

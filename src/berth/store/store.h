@@ -139,9 +139,9 @@ struct TaskRecord {
   std::optional<Wall> started, ended;
   std::string resources;  ///< The resources that it held, as JSON; "" before the first.
   std::string host;
-  std::string devices;          ///< The UUIDs of its devices as a JSON list; "" for none.
-  std::string digest, depends;  ///< Those of TaskKeyed; "" before.
-  std::optional<Wall> lease{};  ///< That of the latest attempt.
+  std::string devices;                  ///< The UUIDs of its devices as a JSON list; "" for none.
+  std::string digest, depends;          ///< Those of TaskKeyed; "" before.
+  std::optional<std::int64_t> lease{};  ///< That of the latest attempt.
 };
 
 struct AttemptRecord {
@@ -157,7 +157,8 @@ struct AttemptRecord {
   std::string resources, host, devices;
   std::int64_t cpu_ms = 0, peak_mem = 0;    ///< Processor time; the most memory, in bytes.
   std::int64_t log_begin = 0, log_end = 0;  ///< Its frames in the run's log file, in bytes.
-  std::optional<Wall> lease{};  ///< Until when its holder keeps it; none: as long as its runner.
+  /// A number that its holder increases while it lives; none: its runner keeps it.
+  std::optional<std::int64_t> lease{};
 };
 
 struct MetricRecord {
@@ -187,14 +188,14 @@ struct AttemptStarted {
   Token token;
   Wall at;
   std::string resources, host, devices = {};
-  std::optional<Wall> lease{};  ///< Where several processes start attempts, each its own.
+  std::optional<std::int64_t> lease{};  ///< Where several processes start attempts, each its own.
 };
-/// The holder of the attempt lives, and keeps it until `lease`. It is ignored unless the task runs
-/// under this token.
+/// The holder of the attempt lives, and has increased its lease to this. It is ignored unless the
+/// task runs under this token.
 struct AttemptKept {
   TaskNumber task;
   Token token;
-  Wall lease;
+  std::int64_t lease = 0;
 };
 /// The parameters of the task are these from now on. It is ignored unless the task runs under this
 /// token. invalid: a parameter comes twice or is not UTF-8.

@@ -170,14 +170,14 @@ class Player {
                                pick(0, 1) == 0 ? std::nullopt : std::optional(time())};
         [[fallthrough]];
       case 6:
-        if (pick(0, 3) == 0) return AttemptKept{task.number, Token{token}, time()};
+        if (pick(0, 3) == 0) return AttemptKept{task.number, Token{token}, pick(0, 1'000'000)};
         if (pick(0, 3) == 0)
           return ParamsSet{task.number, Token{token}, {{"x", text(task.exit_code)}}};
         return seen(task.number.value, token, kMetrics[pick(0, 2)], chance_.uniform());
       default:
         if (pick(0, 19) != 0) last_token_ = std::max(last_token_, epoch_ << 32) + 1;
         auto start = started(task.number.value, last_token_, time());
-        if (pick(0, 1) == 0) start.lease = time();
+        if (pick(0, 1) == 0) start.lease = pick(0, 1'000'000);
         return start;
     }
   }

@@ -125,8 +125,9 @@ inline TaskMoved moved(std::int64_t task, TaskState to) {
 inline std::string text(const std::optional<Wall>& time) {
   return time ? std::to_string(time->time_since_epoch().count()) : "-";
 }
-inline std::string text(const std::optional<int>& code) {
-  return code ? std::to_string(*code) : "-";
+template <std::integral Number>
+std::string text(const std::optional<Number>& number) {
+  return number ? std::to_string(*number) : "-";
 }
 template <class Record>
 std::string text_of_cause(const Record& of) {

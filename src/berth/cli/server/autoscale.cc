@@ -12,12 +12,12 @@
 #include "berth/base/json_writer.h"
 #include "berth/base/text.h"
 #include "berth/base/units.h"
+#include "berth/base/visible.h"
 #include "berth/cli/fleet_input.h"
 #include "berth/cli/fleet_view.h"
 #include "berth/cli/print.h"
 #include "berth/cli/server/listen.h"
 #include "berth/cli/table.h"
-#include "berth/cli/visible.h"
 #include "berth/fleet/replay.h"
 #include "berth/run/context.h"
 
