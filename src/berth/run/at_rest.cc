@@ -6,6 +6,8 @@
 #include "berth/base/units.h"
 #include "berth/fileset/fileset.h"
 #include "berth/run/clusters.h"
+#include "berth/run/layout.h"
+#include "berth/run/lease_watch.h"
 #include "berth/run/living.h"
 #include "berth/run/runner.h"
 #include "berth/run/skips.h"
@@ -50,13 +52,20 @@ Result<std::size_t> count_living_agents(os::Env& env, const std::string& run_dir
   return living;
 }
 
-/// Trials of a study that a process has claimed.
+/// Counts the trials of a study whose claims have not expired. A claim that is seen for the first
+/// time counts, since its lease may yet be renewed.
 Result<std::int64_t> count_claims(Context& context, const store::RunRecord& run) {
   if (run.kind != kStudy || run.counts.running == 0) return 0;
+  BERTH_ASSIGN(const auto whole, context.store->find_run(run.name));
+  BERTH_ASSIGN(const auto program, experiment::from_json_text(whole.spec_json));
   BERTH_ASSIGN(const auto trials, context.store->tasks(run.id));
+  LeaseWatch watch(*context.env, leases_file(run_directory(context, run.name)));
+  for (const auto& trial : trials)
+    if (trial.state == store::TaskState::running) watch.see(trial);
+  watch.exchange();
   return std::ranges::count_if(trials, [&](const store::TaskRecord& trial) {
     return trial.state == store::TaskState::running && trial.lease &&
-           *trial.lease > context.env->wall();
+           watch.unchanged(trial.number) < program.lease;
   });
 }
 
