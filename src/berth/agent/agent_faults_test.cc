@@ -105,14 +105,14 @@ std::vector<exec::FromWorker> hear_after_flood(std::int64_t tasks, std::string t
   FakeWorld world;
   world.options.outlive = true;
   world.options.kept_most = 64 << 10;
-  world.env.program = [&](const os::SpawnSpec&) { return takes(seconds(1), text); };
+  world.env.program = [&](const os::SpawnSpec&) { return takes(std::chrono::seconds(1), text); };
   world.open();
   auto client = world.attach(1);
   Reports reports;
   for (std::int64_t token = 1; token <= tasks; ++token) client->send(launch_of(token));
   world.run(client.get(), reports, [&] { return std::ssize(reports.started) == tasks; });
   client.reset();
-  world.run(nullptr, reports, [&] { return world.env.now() > Mono(seconds(3)); });
+  world.run(nullptr, reports, [&] { return world.env.now() > Mono(std::chrono::seconds(3)); });
   client = world.attach(2);
   std::vector<exec::FromWorker> heard;
   for (int turns = 0; turns < 100'000 && !(client->ready() && client->idle()); ++turns) {
