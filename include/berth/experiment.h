@@ -78,8 +78,8 @@ class BERTH_EXPORT Study {
   const std::string& name() const;  ///< "digits-3".
 
   Result<Asked> ask();
-  /// Ends a trial as done, with the metric of every goal. invalid: a goal has no value. A value that
-  /// is not finite is recorded as missing; a trial whose goal has such a value has failed.
+  /// Ends a trial as done, with the metric of every goal. invalid: a goal has no value. A value
+  /// that is not finite is recorded as missing; a trial whose goal has such a value has failed.
   Status tell(const Trial& trial, const Metrics& metrics);
   /// Ends it as failed. With a retry left it waits again.
   Status fail(const Trial& trial, const std::string& reason);

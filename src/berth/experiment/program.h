@@ -64,7 +64,7 @@ struct Budget {
   bool whole = true;           // between whole amounts there are only whole ones (epochs)
   double every = 0;            // of pbt: the levels are its multiples, and max; 0: see reduction
   bool whole_groups = false;   // hyperband: each bracket has a multiple of reduction^rungs trials,
-                              // as in HpBandSter
+                               // as in HpBandSter
 };
 
 struct Search {
