@@ -9,10 +9,10 @@
 namespace berth::machine {
 namespace {
 
-constexpr std::string_view kBegin = "holder.";
+constexpr std::string_view kHolderBegin = "holder.";
 
 std::string begin_of(const os::ProcessIdentity& holder) {
-  return fmt::format("{}{}.{}.", kBegin, holder.pid, holder.started_at);
+  return fmt::format("{}{}.{}.", kHolderBegin, holder.pid, holder.started_at);
 }
 
 /// The holder that has a file of this name.
@@ -57,7 +57,7 @@ void Holders::sweep_one() {
   const std::string end = fmt::format(".{}", env_->user());
   std::vector<const std::string*> files;
   for (const auto& name : names())
-    if (name.starts_with(kBegin) && name.ends_with(end)) files.push_back(&name);
+    if (name.starts_with(kHolderBegin) && name.ends_with(end)) files.push_back(&name);
   if (files.empty()) return;
   const std::string& name = *files[env_->random() % files.size()];
   const auto holder = holder_of(name);

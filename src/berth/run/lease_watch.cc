@@ -7,7 +7,7 @@
 namespace berth::run {
 namespace {
 
-constexpr std::size_t kMostFile = 4 << 20;  // bytes
+constexpr std::size_t kMostBytes = 4 << 20;  // bytes
 
 /// Names the boot clock: the boot, and the time namespace, which may shift the clock.
 std::string clock_of(os::Env& env) {
@@ -75,7 +75,7 @@ void LeaseWatch::merge(TaskNumber number, const Sighting& sighting) {
 void LeaseWatch::read() {
   constexpr std::size_t kFields = 6;
   others_.clear();
-  const auto text = file_.empty() ? Result<std::string>("") : env_->read_file(file_, kMostFile);
+  const auto text = file_.empty() ? Result<std::string>("") : env_->read_file(file_, kMostBytes);
   if (!text) return;
   const Mono now = env_->boot_clock();
   for (const auto line : split(*text, '\n')) {
