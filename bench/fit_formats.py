@@ -59,7 +59,7 @@ def main():
     print(f"""# Files of benchmark tools, fitted
 
 One simulated server (`tests/simulated_server.py`), whose iterations take {TRUTH['alpha']:.0f} + {TRUTH['beta']} B + {TRUTH['betaPrefill']} P + {TRUTH['gamma']} K ms
-([docs/fleet.md](../docs/fleet.md#fitting)), as each tool writes its runs (`tests/benchmark_writers.py`): {len(closed)} closed loops of 1 to 32 requests with 150 and
+([docs/reference/fleet.md](../docs/fleet.md#fitting)), as each tool writes its runs (`tests/benchmark_writers.py`): {len(closed)} closed loops of 1 to 32 requests with 150 and
 900 tokens in, and {len(random)} loads at random of 0.5 to 8 requests a second. The columns are the error of alpha, that of betaPrefill, and
 the largest error of a run's mean time between tokens. Made by
 

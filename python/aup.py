@@ -1,4 +1,4 @@
-"""What scripts of Auptimizer import, for trials that Berth runs (docs/auptimizer.md).
+"""What scripts of Auptimizer import, for trials that Berth runs (docs/how-to/auptimizer.md).
 
     from aup import BasicConfig, print_result      from aup import aup_args, aup_save_model
 

@@ -1,4 +1,4 @@
-"""Auptimizer's resource managers, for runs of Berth (docs/auptimizer.md).
+"""Auptimizer's resource managers, for runs of Berth (docs/how-to/auptimizer.md).
 
 A manager of one's own says where the trials of an Auptimizer document run, and how:
 

@@ -24,7 +24,7 @@ EXPERIMENT = {
                          {"name": "y", "range": [-5, 5], "type": "int"}],
     "resource": "cpu", "n_parallel": 2, "target": "min"}
 
-# Every key and kind of value that the package's examples of experiments use: docs/auptimizer.md has the table.
+# Every key and kind of value that the package's examples of experiments use: docs/how-to/auptimizer.md has the table.
 POINT = [{"name": "x", "range": [-5, 5], "type": "float"}, {"name": "y", "range": [-5, 5], "type": "float"}]
 SIZED = [{**parameter, "size": 1} for parameter in POINT]
 LAYERS = [{"name": "layer1", "range": [2, 4], "type": "int"}, {"name": "layer2", "range": [2, 4], "type": "int"}]

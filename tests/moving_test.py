@@ -1,7 +1,7 @@
 #!/usr/bin/python3
-"""The pages of docs/moving name every function, type and field of the interfaces that people come from, each once.
+"""The pages of docs/how-to/moving name every function, type and field of the interfaces that people come from, each once.
 
-tests/data/moving/NAME.txt has the names for docs/moving/NAME.md, one a line. tests/consumer/moving/NAME.cc is the page's example
+tests/data/moving/NAME.txt has the names for docs/how-to/moving/NAME.md, one a line. tests/consumer/moving/NAME.cc is the page's example
 of ten of them, each told by a comment of names alone; tests/consumer_test.py compiles and runs it. Where the interfaces
 themselves are at hand (../shared/reference), the lists are checked against them. `moving_test.py --counts` prints the
 counts."""
@@ -22,7 +22,7 @@ def listed(name):
 
 def rows(name):
     """The names of each row, and whether the row says what there is here, and not why there is nothing."""
-    for line in (ROOT / f"docs/moving/{name}.md").read_text().splitlines():
+    for line in (ROOT / f"docs/how-to/moving/{name}.md").read_text().splitlines():
         cells = [cell.strip() for cell in line.strip().strip("|").split(" | ")]
         if line.startswith("| `"):
             yield re.findall(r"`([\w.]+)`", cells[0]), not cells[1].startswith("deliberately not")
@@ -59,7 +59,7 @@ class Moving(unittest.TestCase):
     def test_each_page_has_an_example_of_ten_names(self):
         for name in SOURCES:
             with self.subTest(name):
-                page = (ROOT / f"docs/moving/{name}.md").read_text()
+                page = (ROOT / f"docs/how-to/moving/{name}.md").read_text()
                 self.assertIn(f"(../../tests/consumer/moving/{name}.cc)", page)
                 shown = [each for names in re.findall(r"^ *// (\w[\w.]+(?:, \w[\w.]+)*)$",
                                                       (ROOT / f"tests/consumer/moving/{name}.cc").read_text(), re.M)

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""docs/tutorial.md from its first line to its last: its files are written, its commands typed, and what it shows of their
+"""docs/tutorial/README.md from its first line to its last: its files are written, its commands typed, and what it shows of their
 output has to come, in that order. `…` within a line stands for anything. Other pages with such blocks are typed too."""
 
 import os
@@ -60,12 +60,12 @@ class Tutorial(Case):
         return typed
 
     def test_the_tutorial(self):
-        self.assertGreater(self.type(ROOT / "docs/tutorial.md"), 20)
+        self.assertGreater(self.type(ROOT / "docs/tutorial/README.md"), 20)
         self.assert_tidy()
 
     @unittest.skipUnless(all(map(shutil.which, ("parallel", "tsp", "make"))), "a tool to compare with is not installed")
     def test_the_comparison(self):
-        self.assertGreater(self.type(ROOT / "docs/comparison.md"), 10)
+        self.assertGreater(self.type(ROOT / "docs/explanation/comparison.md"), 10)
         self.assert_tidy()
 
 

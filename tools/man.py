@@ -20,11 +20,11 @@ WIDTH = 78
 
 # Pages of section 5: what each is of, and the chapters of which document it is made of.
 FORMATS = {
-    "berth-experiment": ("experiments of berth run", "files.md", ["Experiment files"]),
-    "berth-flow": ("flows of berth run", "files.md", ["Flow files", "After a failure"]),
-    "berth-clusters": ("the machines elsewhere that runs may go to", "files.md", ["Clusters"]),
-    "berth-machine": ("soft limits of this machine", "files.md", ["Machine file"]),
-    "berth-fleet": ("fleets of berth plan", "fleet.md", None),
+    "berth-experiment": ("experiments of berth run", "reference/files.md", ["Experiment files"]),
+    "berth-flow": ("flows of berth run", "reference/files.md", ["Flow files", "After a failure"]),
+    "berth-clusters": ("the machines elsewhere that runs may go to", "reference/files.md", ["Clusters"]),
+    "berth-machine": ("soft limits of this machine", "reference/files.md", ["Machine file"]),
+    "berth-fleet": ("fleets of berth plan", "reference/fleet.md", None),
 }
 
 
@@ -186,7 +186,7 @@ def command_page(command, everything, date):
         out += [".SH COMMANDS"]
         for each in everything["commands"][1:]:
             out += [".TP", f"\\fBberth\\-{escaped(each['name'])}\\fR(1)", *lines_of(prose(each["summary"]))]
-        out += [".SH ENVIRONMENT", *from_markdown((DOCS / "files.md").read_text(encoding="utf-8"), ["Environment"])]
+        out += [".SH ENVIRONMENT", *from_markdown((DOCS / "reference/files.md").read_text(encoding="utf-8"), ["Environment"])]
     if footer := footer_lines(command["footer"]):
         out += [".SH NOTES"] + footer[1:]
     out += [".SH EXIT STATUS", *lines_of("0: done. 1: the work failed. 2: wrong usage or input. 3: not possible now, or "

@@ -88,17 +88,17 @@ SCRIPT = """
 """
 
 MENU = [
-    ("", ["docs/README.md", "docs/tutorial.md", "docs/comparison.md"]),
-    ("Jobs", ["docs/jobs/sweep.md", "docs/jobs/flow.md", "docs/jobs/ssh-lab.md", "docs/slurm.md", "docs/ec2.md",
-              "docs/jobs/planner.md", "docs/jobs/placement.md", "docs/jobs/library.md", "docs/python.md"]),
-    ("Reference", ["docs/files.md", *(f"reference/{name}.md" for name in FORMATS), "docs/fleet.md", "docs/serve.md",
-                   "docs/postgres.md"]),
-    ("Moving here", ["docs/auptimizer.md", *(f"docs/moving/{name}.md" for name in (
+    ("", ["docs/README.md", "docs/tutorial/README.md", "docs/explanation/comparison.md"]),
+    ("Jobs", ["docs/how-to/sweeps.md", "docs/how-to/flows.md", "docs/how-to/ssh-machines.md", "docs/how-to/slurm.md", "docs/how-to/ec2.md",
+              "docs/how-to/plan-a-fleet.md", "docs/how-to/place-gpus.md", "docs/how-to/use-the-library.md", "docs/reference/python.md"]),
+    ("Reference", ["docs/reference/files.md", *(f"reference/{name}.md" for name in FORMATS), "docs/reference/fleet.md", "docs/reference/planner-http.md",
+                   "docs/how-to/postgres.md"]),
+    ("Moving here", ["docs/how-to/auptimizer.md", *(f"docs/how-to/moving/{name}.md" for name in (
         "machine-resources", "runner", "planner", "gpu-allocator", "resource-managers"))]),
-    ("Behind it", ["docs/contract.md", "docs/architecture.md", "docs/simulation.md", "docs/faults.md"]),
+    ("Behind it", ["docs/explanation/promises.md", "docs/architecture.md", "docs/explanation/simulation.md", "docs/faults.md"]),
 ]
 
-LABELS = {"docs/files.md": "Files, key by key", "docs/serve.md": "The planner over HTTP"}  # where a title says less
+LABELS = {"docs/reference/files.md": "Files, key by key", "docs/reference/planner-http.md": "The planner over HTTP"}  # where a title says less
 
 
 def slug(title):

@@ -21,7 +21,7 @@ def wheel(directory):
     files[f"{about}/METADATA"] = (
         f"Metadata-Version: 2.1\nName: berth\nVersion: {version}\nSummary: searches, flows and runs on one machine or "
         f"many\nLicense: Apache-2.0\nRequires-Python: >=3.8\nDescription-Content-Type: text/markdown\n\n"
-        f"{(ROOT / 'docs/python.md').read_text(encoding='utf-8')}").encode()
+        f"{(ROOT / 'docs/reference/python.md').read_text(encoding='utf-8')}").encode()
     files[f"{about}/WHEEL"] = b"Wheel-Version: 1.0\nGenerator: berth\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
     record = ""
     for name, data in sorted(files.items()):

@@ -1,5 +1,5 @@
 // The planner: how many of which accelerator a fleet of LLM inference servers needs, at the least
-// cost and within its service level objectives. A Fleet is read from documents (docs/fleet.md has
+// cost and within its service level objectives. A Fleet is read from documents (docs/reference/fleet.md has
 // their format and the formulas), edited, and asked.
 //
 //   auto fleet = berth::Fleet::read_path("fleet.json");

@@ -1,4 +1,4 @@
-// What the calibrated model mends, each with the input that shows it (docs/fleet.md).
+// What the calibrated model mends, each with the input that shows it (docs/reference/fleet.md).
 #include "berth/fleet/fleet_testing.h"
 #include "berth/fleet/sizing.h"
 

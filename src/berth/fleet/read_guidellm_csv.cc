@@ -1,6 +1,6 @@
 // guidellm's benchmarks.csv: a row a benchmark. Until 0.3 one row of heads ("Successful Time to
 // first token ms mean"), since 0.4 three (group / status and unit / statistic). Which columns there
-// are depends on the run, so that they are found by the words in their heads. docs/fleet.md has the
+// are depends on the run, so that they are found by the words in their heads. docs/reference/fleet.md has the
 // sources.
 #include <algorithm>
 #include <array>

@@ -1,4 +1,4 @@
-// The figures of a replica by the reference model (docs/fleet.md has its formulas and source): all
+// The figures of a replica by the reference model (docs/reference/fleet.md has its formulas and source): all
 // requests have n input and m output tokens.
 #pragma once
 

@@ -1,5 +1,5 @@
 // Replicas that prefill and replicas that decode for one server: every request goes through one of
-// each, and its prompt's cache from the one to the other (docs/fleet.md, "Prefill and decode
+// each, and its prompt's cache from the one to the other (docs/reference/fleet.md, "Prefill and decode
 // apart").
 //
 // Pure; any thread.

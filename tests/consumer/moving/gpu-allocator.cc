@@ -1,4 +1,4 @@
-// The ten functions of the GPU allocator that are used most, here. docs/moving/gpu-allocator.md has
+// The ten functions of the GPU allocator that are used most, here. docs/how-to/moving/gpu-allocator.md has
 // all of them. A comment of names alone says what stood there.
 #include <berth/placement.h>
 #include <berth/topology.h>

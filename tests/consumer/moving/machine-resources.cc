@@ -1,5 +1,5 @@
 // The ten functions and fields of the machine resource allocator that are used most, here.
-// docs/moving/machine-resources.md has all of them. A comment of names alone says what stood there.
+// docs/how-to/moving/machine-resources.md has all of them. A comment of names alone says what stood there.
 #include <berth/machine.h>
 
 #include <cstdlib>

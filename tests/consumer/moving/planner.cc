@@ -1,4 +1,4 @@
-// The ten functions of the reference planner that are used most, here. docs/moving/planner.md has
+// The ten functions of the reference planner that are used most, here. docs/how-to/moving/planner.md has
 // all of them. A comment of names alone says what stood there.
 #include <berth/fleet.h>
 

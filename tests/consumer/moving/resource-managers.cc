@@ -1,5 +1,5 @@
 // The ten classes and methods of the experiment resource managers that are used most, here.
-// docs/moving/resource-managers.md has all of them. A comment of names alone says what stood there.
+// docs/how-to/moving/resource-managers.md has all of them. A comment of names alone says what stood there.
 #include <berth/experiment.h>
 #include <berth/run.h>
 

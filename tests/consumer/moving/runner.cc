@@ -1,4 +1,4 @@
-// The ten types and fields of the flow runner that are used most, here. docs/moving/runner.md has
+// The ten types and fields of the flow runner that are used most, here. docs/how-to/moving/runner.md has
 // all of them. A comment of names alone says what stood there.
 #include <berth/run.h>
 #include <spawn.h>
