@@ -61,6 +61,7 @@ def plain_text(line):
     line = re.sub(r"<!--.*?-->", "", line)
     line = re.sub(r"!?\[((?:[^\[\]]|\[[^\]]*\])*)\]\([^)]*\)", r"\1", line)
     line = re.sub(r"<https?://[^>]*>|https?://[^\s)]*", SPAN, line)
+    line = re.sub(r"[\w./-]*\w\.(md|h|cc|py|yaml|json|txt)\b", SPAN, line)  # names of files
     line = re.sub(r"<br */?>", ". ", line)
     line = re.sub(r"</?[a-zA-Z][^>]*>", "", line)
     return re.sub(r"\*+|(?<!\w)_+|_+(?!\w)|~~", "", line)
