@@ -65,12 +65,13 @@ class WordsTest(unittest.TestCase):
                            "cells": f"| a | b |\n| --- | --- |\n| {'one ' * 20} | {'one ' * 20} |",
                            "items": f"- {'one ' * 20}\n- {'one ' * 20}", "a code span is a word": "`" + LONG + "`",
                            "addresses": "[a](" + "b/" * 50 + ") " + "one " * 30,
+                           "units": "one " * 20 + "10 s. Then " + "one " * 20,
                            "headings": f"# {'one ' * 20}\n{'one ' * 20}"}.items():
             with self.subTest(name):
                 self.assertEqual([], self.words_of("docs/a.md", text + "\n"))
 
     def test_an_abbreviation_does_not_end_a_sentence(self):
-        for abbreviation in ("e.g.", "i.e.", "etc.", "vs."):
+        for abbreviation in ("e.g.", "i.e.", "etc.", "vs.", "J."):
             with self.subTest(abbreviation):
                 self.assertEqual(1, len(self.words_of("docs/a.md", "one " * 18 + abbreviation + " Two " + "one " * 18 + "\n")))
 

@@ -10,7 +10,7 @@ import re
 
 MAX_WORDS = 35
 SPAN = "\x01"  # replaces a code span: one word, and a sentence may begin with it
-ABBREVIATION = re.compile(r"(\b(e\.g|i\.e|etc|vs|cf|approx|ca|resp|incl|no|fig|al|dr|mr|ms|st)|\b[A-Z]|^\d+)\.$", re.I)
+ABBREVIATION = re.compile(r"(\b(e\.g|i\.e|etc|vs|cf|approx|ca|resp|incl|no|fig|al|dr|mr|ms|st)|(?-i:\b[A-Z])|^\d+)\.$", re.I)
 DOCUMENTS = ("*.md", "docs/**/*.md", "bench/**/*.md", "examples/**/*.md", "tests/data/*.md", "packaging/**/*.md")
 SOURCES = ("src/berth", "include")
 
