@@ -48,12 +48,12 @@ class WordsTest(unittest.TestCase):
         self.assertEqual([(5, "beside")], self.words_of("README.md", "```\nx\n```\n\nIt is beside it.\n"))
 
     def test_terms_of_the_field_stay(self):
-        self.assertEqual([], self.words_of("README.md", "The ask-and-tell interface. There are no runs, at least now. Figure 1. "
+        self.assertEqual([], self.words_of("README.md", "The ask-and-tell interface. Ask and\ntell. There are no runs, at least now. Figure 1. "
                                                         "A planted fault. It holds the lock, behind a proxy. As well.\n"))
 
     def test_each_kind_of_place_is_known_by_its_words(self):
         for said, word in {"The machine is no host.": "is no", "The file is there.": "there", "It is held.": "held",
-                           "Three at once.": "at once", "A file of its own.": "of its own", "What came of it.": "came of",
+                           "Three at\nonce.": "at once", "A file of its own.": "of its own", "What came of it.": "came of",
                            "The least cost.": "least", "X, else Y.": "else"}.items():
             with self.subTest(said):
                 self.assertEqual([(1, word)], self.words_of("docs/b.md", said + "\n"))
