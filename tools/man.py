@@ -1,10 +1,10 @@
 #!/usr/bin/python3
-"""Makes the man pages: of commands, from what berth itself says of its options (`berth manual`), and of file formats,
-from docs/. So they cannot differ from --help and the documents.
+"""Writes the man pages: those of commands from the output of `berth manual`, those of file formats from docs/. So they
+agree with --help and the documents.
 
     tools/man.py BERTH DIRECTORY    # writes DIRECTORY/man1/*.1 and DIRECTORY/man5/*.5
 
-The date is that of SOURCE_DATE_EPOCH, where that is set."""
+The date is SOURCE_DATE_EPOCH if that is set, otherwise today."""
 
 import json
 import os
@@ -18,23 +18,33 @@ ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
 WIDTH = 78
 
-# Pages of section 5: a summary of each, and the documents that it is made of.
+# The pages of section 5: the summary and the documents of each.
 FORMATS = {
-    "berth-experiment": ("experiments of berth run", ["reference/experiment-files.md", "reference/resources.md", "reference/notifications.md"]),
-    "berth-flow": ("flows of berth run", ["reference/flow-files.md", "reference/notifications.md"]),
-    "berth-clusters": ("remote machines for runs", ["reference/clusters.md"]),
-    "berth-machine": ("soft limits of this machine", ["reference/machine-file.md"]),
-    "berth-fleet": ("fleets of berth plan", ["reference/fleet.md"]),
+    "berth-experiment": ("experiment files for berth run", ["reference/experiment-files.md", "reference/resources.md", "reference/notifications.md"]),
+    "berth-flow": ("flow files for berth run", ["reference/flow-files.md", "reference/notifications.md"]),
+    "berth-clusters": ("remote machines that runs can use", ["reference/clusters.md"]),
+    "berth-machine": ("limits for Berth on this machine", ["reference/machine-file.md"]),
+    "berth-fleet": ("fleet documents for berth plan", ["reference/fleet.md"]),
+}
+
+
+EXIT_STATUS = {
+    "0": "The command succeeded, or the run is done.",
+    "1": "The run failed.",
+    "2": "The command line, a file or a value is wrong.",
+    "3": "The command is not possible now, or the run was stopped by `berth stop` or SIGTERM.",
+    "130": "Ctrl-C ended the command or the run.",
+    "other": "`berth run -- COMMAND` returns the exit code of a command that failed.",
 }
 
 
 def escaped(text):
-    """Plain text for troff."""
+    """Text with the special characters of troff escaped."""
     return text.replace("\\", "\\e").replace("-", "\\-").replace("'", "\\(aq").replace("`", "\\(ga").replace("^", "\\(ha").replace("~", "\\(ti")
 
 
 def prose(text):
-    """A paragraph's text, with Markdown's marks within it as fonts."""
+    """The text of a paragraph, with code, bold and italic text of Markdown in fonts of troff."""
     text = re.sub(r"\[([^\]]*)\]\((https?://[^)]*)\)", r"\1 <\2>", text)
     text = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", text)
     parts = []
@@ -51,12 +61,12 @@ def prose(text):
 
 
 def bytes_of(text):
-    """As mandoc counts them: what is not ASCII is "\\[u2026]" by then."""
+    """The length in bytes as mandoc counts it: it replaces other characters than ASCII by "\\[u2026]"."""
     return sum(1 if ord(letter) < 128 else 8 for letter in text)
 
 
 def lines_of(text):
-    """Text in lines that troff takes for text."""
+    """Text in lines of at most WIDTH bytes, none of which troff reads as a macro."""
     lines = []
     for word in text.split():
         if lines and bytes_of(lines[-1]) + 1 + bytes_of(word) <= WIDTH:
@@ -80,9 +90,9 @@ def table(rows):
     meaning = head.index("meaning") if "meaning" in head else 1
     text = []
     for row in body:
-        said = row[meaning:meaning + 1]
-        said += [f"({head[at]}: {cell})" for at, cell in enumerate(row) if cell and at not in (0, meaning) and at < len(head)]
-        text += [".TP", *lines_of(prose(row[0]) or "\\&"), *(lines_of(prose(" ".join(said))) or ["\\&"])]
+        cells = row[meaning:meaning + 1]
+        cells += [f"({head[at]}: {cell})" for at, cell in enumerate(row) if cell and at not in (0, meaning) and at < len(head)]
+        text += [".TP", *lines_of(prose(row[0]) or "\\&"), *(lines_of(prose(" ".join(cells))) or ["\\&"])]
     return text
 
 
@@ -103,8 +113,8 @@ def from_markdown(text, below_section=False):
     at, first_title = 0, True
 
     def flush(lead=".PP"):
-        if paragraph and (said := lines_of(prose(" ".join(paragraph)))):
-            out.extend([lead, *said])
+        if paragraph and (text_lines := lines_of(prose(" ".join(paragraph)))):
+            out.extend([lead, *text_lines])
         paragraph.clear()
 
     while at < len(lines):
@@ -157,15 +167,17 @@ def option_lines(option):
     value = "" if option["positional"] else escaped(option["value"])
     tag = f"\\fB{names}\\fR" if not option["positional"] else f"\\fI{names}\\fR"
     tag += (f" \\fI{value}\\fR" if value else "") + (" ..." if option["repeats"] else "")
-    said = option["help"] or ""
+    description = option["help"] or ""
     if option["words"]:
-        said += ": " + ", ".join(option["words"]) if said else ", ".join(option["words"])
-    return [".TP", tag, *(lines_of(prose(said)) or ["\\&"])]
+        description += (": " if description else "") + ", ".join(option["words"])
+    return [".TP", tag, *(lines_of(prose(description)) or ["\\&"])]
 
 
 def footer_lines(footer):
-    """Notes as they are, and what is indented as examples."""
-    return literal(footer.split("\n")) if footer else []
+    """The notes of a command, and its examples in a section below them."""
+    notes, _, examples = re.sub(r"^Examples?:$", "\0", footer, count=1, flags=re.M).partition("\0")
+    sections = [(".SH NOTES", notes.strip("\n")), (".SH EXAMPLES", examples.strip("\n"))]
+    return [line for head, text in sections if text for line in (head, *literal(text.split("\n"))[1:])]
 
 
 def command_page(command, everything, date):
@@ -186,19 +198,18 @@ def command_page(command, everything, date):
         for each in everything["commands"][1:]:
             out += [".TP", f"\\fBberth\\-{escaped(each['name'])}\\fR(1)", *lines_of(prose(each["summary"]))]
         out += [".SH ENVIRONMENT", *from_markdown(document("reference/environment.md"), below_section=True)]
-    if footer := footer_lines(command["footer"]):
-        out += [".SH NOTES"] + footer[1:]
-    out += [".SH EXIT STATUS", *lines_of("0: done. 1: the work failed. 2: wrong usage or input. 3: not possible now, or "
-                                         "stopped from elsewhere. 130: interrupted. \"berth run -- COMMAND\" returns the "
-                                         "exit code of a command that failed.")]
+    out += footer_lines(command["footer"])
+    out += [".SH EXIT STATUS"] + [line for code, meaning in EXIT_STATUS.items()
+                                  for line in (".TP", f"\\fB{code}\\fR", *lines_of(prose(meaning)))]
     out += [".SH SEE ALSO", *see_also(name, everything)]
     return out
 
 
 def introduction():
-    """The first chapter of README."""
+    """The text of README before its first section, without tables and pictures."""
     text = (ROOT / "README.md").read_text(encoding="utf-8")
-    return "## Description\n\n" + text.split("\n## ")[0].partition("\n")[2].strip() + "\n"
+    lines = text.split("\n## ")[0].partition("\n")[2].strip().split("\n")
+    return "## Description\n\n" + "\n".join(line for line in lines if not re.match(r"[|<]|!\[", line)) + "\n"
 
 
 def see_also(name, everything):
