@@ -42,7 +42,10 @@ class WordsTest(unittest.TestCase):
 
     def test_code_and_addresses_are_not_read(self):
         self.assertEqual([], self.words_of("README.md", "Run `berth tell whoever` ([a page](whoever.md)).\n\n```\nwhoever\n```\n"
-                                                        "<a name=\"whoever\"></a>\n\n- item\n\n  ```console\n  whoever\n  ```\n"))
+                                                        "<a name=\"whoever\"></a>\n\n- item\n\n  ```console\n  whoever\n  ```\n\nText:\n\n    whoever  # code\n"))
+
+    def test_indented_text_of_an_item_is_read(self):
+        self.assertEqual([(3, "whoever")], self.words_of("README.md", "- item\n\n    whoever reads it\n"))
 
     def test_text_after_a_code_block_is_read(self):
         self.assertEqual([(5, "beside")], self.words_of("README.md", "```\nx\n```\n\nIt is beside it.\n"))
@@ -50,7 +53,7 @@ class WordsTest(unittest.TestCase):
     def test_terms_of_the_field_stay(self):
         self.assertEqual([], self.words_of("README.md", "The ask-and-tell interface. Ask and\ntell. There are no runs, at least now. Figure 1. "
                                                         "A planted fault. It holds the lock, behind a proxy. As well. "
-                                                        "The condition does not hold. If there are none, it must hold.\n"))
+                                                        "The condition does not hold. If there are none, it must hold. A tell() returns.\n"))
 
     def test_each_kind_of_place_is_known_by_its_words(self):
         for said, word in {"The machine is no host.": "is no", "The file is there.": "there", "It is held.": "held",

@@ -69,7 +69,7 @@ def plain_text(line):
 
 def blocks_of(text):
     """The paragraphs, items, cells and headings of a document: lists of (line number, text)."""
-    block, fence = [], None
+    block, fence, in_list = [], None, False
     for number, line in enumerate(text.splitlines(), 1):
         mark = re.match(r"\s*(?:[-*] |\d+\. )?\s*(```+|~~~+)", line)
         if fence or mark:
@@ -81,6 +81,12 @@ def blocks_of(text):
             block = []
             continue
         stripped = re.sub(r"^\s*(> ?)+", "", line).strip()
+        if re.match(r"\s*([-*+]|\d+[.)]) ", line):
+            in_list = True
+        elif re.match(r"\S", line):
+            in_list = False
+        if line.startswith("    ") and not in_list and not block:
+            continue  # an indented code block
         if stripped.startswith("|"):
             yield block
             block = []
