@@ -1,5 +1,6 @@
 // The ten most used functions of the GPU allocator, written with Berth.
-// docs/how-to/moving/gpu-allocator.md lists all of them. A comment that has only names marks what the code replaces.
+// docs/how-to/moving/gpu-allocator.md lists all of them.
+// A comment that has only names marks what the code replaces.
 #include <berth/placement.h>
 #include <berth/topology.h>
 

@@ -1,5 +1,6 @@
 // The ten most used functions and fields of the machine resource allocator, written with Berth.
-// docs/how-to/moving/machine-resources.md lists all of them. A comment that has only names marks what the code replaces.
+// docs/how-to/moving/machine-resources.md lists all of them.
+// A comment that has only names marks what the code replaces.
 #include <berth/machine.h>
 
 #include <cstdlib>

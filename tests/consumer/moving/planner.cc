@@ -1,5 +1,6 @@
 // The ten most used functions of the reference planner, written with Berth.
-// docs/how-to/moving/planner.md lists all of them. A comment that has only names marks what the code replaces.
+// docs/how-to/moving/planner.md lists all of them.
+// A comment that has only names marks what the code replaces.
 #include <berth/fleet.h>
 
 #include <array>

@@ -1,5 +1,6 @@
 // The ten most used classes and methods of the Python resource managers, written with Berth.
-// docs/how-to/moving/resource-managers.md lists all of them. A comment that has only names marks what the code replaces.
+// docs/how-to/moving/resource-managers.md lists all of them.
+// A comment that has only names marks what the code replaces.
 #include <berth/experiment.h>
 #include <berth/run.h>
 
