@@ -1,6 +1,6 @@
 """Auptimizer's resource managers, for runs of Berth (docs/how-to/auptimizer.md).
 
-A manager of one's own says where the trials of an Auptimizer document run, and how:
+A custom manager says where the trials of an Auptimizer document run, and how:
 
     from berth_auptimizer import AbstractResourceManager, Experiment
 
@@ -12,7 +12,7 @@ A manager of one's own says where the trials of an Auptimizer document run, and 
     best_job, best_score = Experiment("experiment.json", Rack).finish()
 
 Berth proposes, retries, records and resumes, as in any passive run; the manager does the work. It needs
-the package berth and aup.py beside it, and nothing but the standard library.
+the package berth, aup.py next to it, and only the standard library.
 """
 
 import abc
