@@ -18,13 +18,13 @@ ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
 WIDTH = 78
 
-# Pages of section 5: what each is of, and the chapters of which document it is made of.
+# Pages of section 5: a summary of each, and the documents that it is made of.
 FORMATS = {
-    "berth-experiment": ("experiments of berth run", "reference/files.md", ["Experiment files"]),
-    "berth-flow": ("flows of berth run", "reference/files.md", ["Flow files", "After a failure"]),
-    "berth-clusters": ("the machines elsewhere that runs may go to", "reference/files.md", ["Clusters"]),
-    "berth-machine": ("soft limits of this machine", "reference/files.md", ["Machine file"]),
-    "berth-fleet": ("fleets of berth plan", "reference/fleet.md", None),
+    "berth-experiment": ("experiments of berth run", ["reference/experiment-files.md", "reference/resources.md", "reference/notifications.md"]),
+    "berth-flow": ("flows of berth run", ["reference/flow-files.md", "reference/notifications.md"]),
+    "berth-clusters": ("remote machines for runs", ["reference/clusters.md"]),
+    "berth-machine": ("soft limits of this machine", ["reference/machine-file.md"]),
+    "berth-fleet": ("fleets of berth plan", ["reference/fleet.md"]),
 }
 
 
@@ -35,14 +35,14 @@ def escaped(text):
 
 def prose(text):
     """A paragraph's text, with Markdown's marks within it as fonts."""
+    text = re.sub(r"\[([^\]]*)\]\((https?://[^)]*)\)", r"\1 <\2>", text)
+    text = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", text)
     parts = []
     for part in re.split(r"(``[^`]+``|`[^`]+`)", text):
         if part.startswith("`"):
             parts.append("\\fB" + escaped(part.strip("`")) + "\\fR")
             continue
         part = re.sub(r"<a name=[^>]*></a>\s*", "", part)
-        part = re.sub(r"\[([^\]]*)\]\((https?://[^)]*)\)", r"\1 <\2>", part)
-        part = re.sub(r"\[([^\]]*)\]\(([\w.-]+\.md)?(#[^)]*)?\)", r"\1", part)
         part = escaped(part)
         part = re.sub(r"\*\*([^*]+)\*\*", r"\\fB\1\\fR", part)
         part = re.sub(r"(?<![\w*])\*([^*\s][^*]*)\*(?![\w*])", r"\\fI\1\\fR", part)
@@ -75,21 +75,31 @@ def cells_of(row):
 
 
 def table(rows):
-    """A Markdown table as a list: the first cell of each row, and what the others say of it."""
+    """A Markdown table as a list: the first cell of each row, its meaning (or second cell), and the others in parentheses."""
     head, body = cells_of(rows[0]), [cells_of(row) for row in rows[2:]]
+    meaning = head.index("meaning") if "meaning" in head else 1
     text = []
-    for first, *rest in body:
-        said = [rest[0]] if rest else []
-        said += [f"({head[at]}: {cell})" for at, cell in enumerate(rest[1:], 2) if cell and at < len(head)]
-        text += [".TP", *lines_of(prose(first) or "\\&"), *(lines_of(prose(" ".join(said))) or ["\\&"])]
+    for row in body:
+        said = row[meaning:meaning + 1]
+        said += [f"({head[at]}: {cell})" for at, cell in enumerate(row) if cell and at not in (0, meaning) and at < len(head)]
+        text += [".TP", *lines_of(prose(row[0]) or "\\&"), *(lines_of(prose(" ".join(said))) or ["\\&"])]
     return text
 
 
-def from_markdown(text, chapters=None):
-    """The roff of a document, or of some of its chapters (# or ##)."""
+def document(path):
+    return (DOCS / path).read_text(encoding="utf-8")
+
+
+def joined(paths):
+    """Documents as one: the titles of all but the first become sections of it."""
+    first, *others = map(document, paths)
+    return "\n".join([first, *(re.sub(r"^#(?=#* )", "##", text, flags=re.M) for text in others)])
+
+
+def from_markdown(text, below_section=False):
+    """The roff of a document without its title. Below a section its sections become subsections."""
     out, paragraph = [], []
     lines = text.split("\n")
-    wanted = chapters is None
     at, first_title = 0, True
 
     def flush(lead=".PP"):
@@ -101,21 +111,11 @@ def from_markdown(text, chapters=None):
         line = lines[at]
         at += 1
         title = re.match(r"(#+) (.*)", line)
-        if title and len(title[1]) == 1 and chapters is not None:
-            flush()
-            wanted = title[2] in chapters
-            if wanted and title[2] != chapters[0]:
-                out.append(f".SH {quoted(title[2].upper())}")
-            continue
-        if not wanted:
-            if line.startswith("```"):
-                at = lines.index("```", at) + 1
-            continue
         if title:
             flush()
-            if not (chapters is None and first_title):
-                out.append(f".{'SH' if chapters is None and len(title[1]) == 2 else 'SS'} "
-                           f"{quoted(title[2].upper() if len(title[1]) <= 2 and chapters is None else title[2])}")
+            if not first_title:
+                section = len(title[1]) <= 2 and not below_section
+                out.append(f".SH {quoted(title[2].upper())}" if section else f".SS {quoted(title[2])}")
             first_title = False
         elif line.startswith("```"):
             flush()
@@ -139,9 +139,8 @@ def from_markdown(text, chapters=None):
         else:
             paragraph.append(line.strip())
     flush()
-    # What follows a title is a paragraph by itself.
-    return [line for n, line in enumerate(out)
-            if line != ".PP" or not (n > 0 and re.match(r"\.S[HS] ", out[n - 1]))]
+    # After a title a paragraph needs no macro.
+    return [line for n, line in enumerate(out) if line != ".PP" or (n > 0 and not re.match(r"\.S[HS] ", out[n - 1]))]
 
 
 def quoted(text):
@@ -186,7 +185,7 @@ def command_page(command, everything, date):
         out += [".SH COMMANDS"]
         for each in everything["commands"][1:]:
             out += [".TP", f"\\fBberth\\-{escaped(each['name'])}\\fR(1)", *lines_of(prose(each["summary"]))]
-        out += [".SH ENVIRONMENT", *from_markdown((DOCS / "reference/files.md").read_text(encoding="utf-8"), ["Environment"])]
+        out += [".SH ENVIRONMENT", *from_markdown(document("reference/environment.md"), below_section=True)]
     if footer := footer_lines(command["footer"]):
         out += [".SH NOTES"] + footer[1:]
     out += [".SH EXIT STATUS", *lines_of("0: done. 1: the work failed. 2: wrong usage or input. 3: not possible now, or "
@@ -209,11 +208,9 @@ def see_also(name, everything):
 
 
 def format_page(name, everything, date):
-    summary, document, chapters = FORMATS[name]
+    summary, documents = FORMATS[name]
     out = heading(name, 5, summary, everything["berth"], date)
-    body = from_markdown((DOCS / document).read_text(encoding="utf-8"), chapters)
-    return out + [".SH DESCRIPTION", *([line for line in body[:1] if line != ".PP"] + body[1:]), ".SH SEE ALSO",
-                  *see_also(name, everything)]
+    return out + [".SH DESCRIPTION", *from_markdown(joined(documents)), ".SH SEE ALSO", *see_also(name, everything)]
 
 
 def make(berth, directory):

@@ -20,6 +20,8 @@ from urllib.parse import unquote
 ROOT = Path(__file__).resolve().parent.parent
 HOME = Path("docs/README.md")
 FORMATS = ("experiment", "flow", "fleet")
+SETTINGS = ("experiment-files", "flow-files", "resources", "notifications", "clusters", "machine-file", "environment", "exit-codes", "states",
+            "state-directory")
 LINK = re.compile(r'(<a (?:[^>]* )?href=")([^"]+)(")')
 
 STYLE = """
@@ -91,14 +93,14 @@ MENU = [
     ("", ["docs/README.md", "docs/tutorial/README.md", "docs/explanation/comparison.md"]),
     ("Jobs", ["docs/how-to/sweeps.md", "docs/how-to/flows.md", "docs/how-to/ssh-machines.md", "docs/how-to/slurm.md", "docs/how-to/ec2.md",
               "docs/how-to/plan-a-fleet.md", "docs/how-to/place-gpus.md", "docs/how-to/use-the-library.md", "docs/reference/python.md"]),
-    ("Reference", ["docs/reference/files.md", *(f"reference/{name}.md" for name in FORMATS), "docs/reference/fleet.md", "docs/reference/planner-http.md",
+    ("Reference", [*(f"docs/reference/{name}.md" for name in SETTINGS), *(f"reference/{name}.md" for name in FORMATS), "docs/reference/fleet.md", "docs/reference/planner-http.md",
                    "docs/how-to/postgres.md"]),
     ("Moving here", ["docs/how-to/auptimizer.md", *(f"docs/how-to/moving/{name}.md" for name in (
         "machine-resources", "runner", "planner", "gpu-allocator", "resource-managers"))]),
     ("Behind it", ["docs/explanation/promises.md", "docs/architecture.md", "docs/explanation/simulation.md", "docs/faults.md"]),
 ]
 
-LABELS = {"docs/reference/files.md": "Files, key by key", "docs/reference/planner-http.md": "The planner over HTTP"}  # where a title says less
+LABELS = {"docs/reference/planner-http.md": "The planner over HTTP"}  # where a title says less
 
 
 def slug(title):
