@@ -30,6 +30,53 @@ console.log(JSON.stringify(found.children.map((link) => link.href)));
 """
 
 
+def tracked(*patterns):
+    """The files of the repository with these names."""
+    listed = subprocess.run(["git", "ls-files", "-co", "--exclude-standard", "--", *patterns], cwd=ROOT, capture_output=True, check=False)
+    return [ROOT / name for name in listed.stdout.decode().splitlines() if (ROOT / name).is_file()]
+
+
+def without_code(text):
+    return re.sub(r"(`+)(?:(?!\1).)+?\1", "", re.sub(r"^( *)```.*?^\1```$", "", text, flags=re.M | re.S))
+
+
+def anchors(text):
+    """The anchors that GitHub gives to the headings of a Markdown text, and those that it sets itself."""
+    found, used = set(re.findall(r'<a (?:name|id)="([^"]+)"', text)), {}
+    for title in re.findall(r"^#{1,6} (.+)$", re.sub(r"^```.*?^```$", "", text, flags=re.M | re.S), re.M):
+        name = re.sub(r"[^\w\- ]", "", re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", title).strip().lower()).replace(" ", "-")
+        used[name] = used.get(name, -1) + 1
+        found.add(f"{name}-{used[name]}" if used[name] else name)
+    return found
+
+
+class Markdown(unittest.TestCase):
+    """The Markdown files themselves, as GitHub shows them, and the documents that sources name."""
+
+    def test_links_and_anchors_exist(self):
+        pages = tracked("*.md")
+        self.assertGreater(len(pages), 40)
+        for page in pages:
+            for link in re.findall(r"(?<!\\)\]\(([^)\s]+)\)", without_code(page.read_text())):
+                if re.match(r"\w+:", link):
+                    continue
+                with self.subTest(f"{page.relative_to(ROOT)}: {link}"):
+                    file, _, anchor = unquote(link).partition("#")
+                    target = page.parent / file if file else page
+                    self.assertTrue(target.exists(), "no such file")
+                    if anchor and target.suffix == ".md":
+                        self.assertIn(anchor, anchors(target.read_text()))
+
+    def test_documents_that_sources_name_exist(self):
+        for path in tracked("src", "include", "python", "tools", "cmake", "CMakeLists.txt", "dev", "packaging", "bench"):
+            for name in re.findall(r"(?<![\w/-])docs/[\w/-]+\.md\b", path.read_text(errors="replace")):
+                with self.subTest(f"{path.relative_to(ROOT)}: {name}"):
+                    self.assertTrue((ROOT / name).is_file(), "no such document")
+
+    def test_a_dead_anchor_is_noticed(self):
+        self.assertEqual(anchors("# One two\n## `a` and b\n```\n# no\n```\n# One two\n"), {"one-two", "a-and-b", "one-two-1"})
+
+
 class Page(HTMLParser):
     """What a page links to, loads, and has as anchors."""
 
