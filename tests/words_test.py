@@ -107,6 +107,10 @@ class WordsTest(unittest.TestCase):
     def test_python(self):
         self.assertEqual([(1, "whoever"), (3, "wanted")], self.words_of("python/berth/a.py", '"""For whoever."""\n# beside\nraise E(f"wanted a {b}")\n'))
 
+    def test_the_usage_text_of_dev(self):
+        script = "# beside\nhelp() {\n  cat <<'EOF'\n./dev a   what stands in it\nEOF\n}\necho \"two at once\" >&2\nheld=1\n"
+        self.assertEqual([(4, "stands"), (7, "at once")], self.words_of("dev", script))
+
     def test_an_exception_excuses_one_place_and_has_a_reason(self):
         self.write("docs/a.md", "The house style.\n\nThe house.\n")
         self.write("tools/words_allowed.txt", "docs/a.md: house style  --  the field's term\n")

@@ -191,6 +191,14 @@ def python_pieces(text):
             yield Piece("strings", content, line_at(text, token.start(), content))
 
 
+def shell_pieces(text):
+    """The usage text and the messages of ./dev."""
+    for token in re.finditer(r"<<'EOF'\n(.*?)\nEOF$|\becho \"([^\"\n]*)\"", text, re.S | re.M):
+        content = token[1] or token[2]
+        if content and read_by_people(content):
+            yield Piece("strings", content, line_at(text, token.start(1 if token[1] else 2), content))
+
+
 WEB_COMMENT = re.compile(r"/\*.*?\*/|(?<![:\"'`])//[^\n]*", re.S)
 WEB_LITERAL = re.compile(r'"((?:[^"\\\n]|\\.)*)"|`((?:[^`\\]|\\.)*)`', re.S)
 WEB_TEXT = re.compile(r"(?<=[>}])([^<>{}=;`\"|&\[\]]*[A-Za-z][^<>{}=;`\"|&\[\]]*)(?=[<{])")
@@ -228,6 +236,8 @@ class Words:
             for path in sorted((self.root / folder).rglob("*")):
                 if path.suffix in {".h", ".cc", ".inc"} and not re.search(r"_(test|fuzz|bench)\.cc$", path.name):
                     yield path, "source"
+        if (self.root / "dev").exists():
+            yield self.root / "dev", "shell"
         yield from ((path, "python") for path in sorted((self.root / "python").rglob("*.py")))
         for path in sorted((self.root / "web/src").glob("*.ts*")) + sorted((self.root / "web").glob("*.html")):
             yield path, "web"
@@ -237,7 +247,7 @@ class Words:
             return document_pieces(text)
         if kind == "source":
             return source_pieces(text, self.comments)
-        return python_pieces(text) if kind == "python" else web_pieces(text)
+        return {"python": python_pieces, "shell": shell_pieces, "web": web_pieces}[kind](text)
 
     def applies(self, row, kind, name):
         folder = name.split("/")[2] if name.startswith("src/berth/") else name.split("/")[0]
