@@ -2,13 +2,14 @@
 # completions.
 if(NOT BERTH_SANITIZE)
   find_program(SYSTEM_PYTHON3 python3 PATHS /usr/bin NO_DEFAULT_PATH REQUIRED)
+  file(GLOB REFERENCE_PAGES CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/docs/reference/*.md)
   add_custom_command(
     OUTPUT ${CMAKE_BINARY_DIR}/man/stamp
     COMMAND ${CMAKE_COMMAND} -E rm -rf ${CMAKE_BINARY_DIR}/man
     COMMAND ${SYSTEM_PYTHON3} ${CMAKE_SOURCE_DIR}/tools/man.py $<TARGET_FILE:berth> ${CMAKE_BINARY_DIR}/man
     COMMAND ${CMAKE_COMMAND} -E touch ${CMAKE_BINARY_DIR}/man/stamp
     DEPENDS berth ${CMAKE_SOURCE_DIR}/tools/man.py ${CMAKE_SOURCE_DIR}/README.md
-            ${CMAKE_SOURCE_DIR}/docs/files.md ${CMAKE_SOURCE_DIR}/docs/fleet.md)
+            ${REFERENCE_PAGES})
   add_custom_target(man ALL DEPENDS ${CMAKE_BINARY_DIR}/man/stamp)
   install(DIRECTORY ${CMAKE_BINARY_DIR}/man/ DESTINATION share/man OPTIONAL PATTERN stamp EXCLUDE)
 endif()

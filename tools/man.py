@@ -24,7 +24,7 @@ FORMATS = {
     "berth-flow": ("flows of berth run", "reference/files.md", ["Flow files", "After a failure"]),
     "berth-clusters": ("the machines elsewhere that runs may go to", "reference/files.md", ["Clusters"]),
     "berth-machine": ("soft limits of this machine", "reference/files.md", ["Machine file"]),
-    "berth-fleet": ("fleets of berth plan", "reference/fleet.md", None),
+    "berth-fleet": ("fleets of berth plan", "reference/fleet-documents.md", None),
 }
 
 
@@ -35,14 +35,14 @@ def escaped(text):
 
 def prose(text):
     """A paragraph's text, with Markdown's marks within it as fonts."""
+    text = re.sub(r"\[([^\]]*)\]\((https?://[^)]*)\)", r"\1 <\2>", text)
+    text = re.sub(r"\[([^\]]*)\]\([^)\s]*\)", r"\1", text)
     parts = []
     for part in re.split(r"(``[^`]+``|`[^`]+`)", text):
         if part.startswith("`"):
             parts.append("\\fB" + escaped(part.strip("`")) + "\\fR")
             continue
         part = re.sub(r"<a name=[^>]*></a>\s*", "", part)
-        part = re.sub(r"\[([^\]]*)\]\((https?://[^)]*)\)", r"\1 <\2>", part)
-        part = re.sub(r"\[([^\]]*)\]\(([\w.-]+\.md)?(#[^)]*)?\)", r"\1", part)
         part = escaped(part)
         part = re.sub(r"\*\*([^*]+)\*\*", r"\\fB\1\\fR", part)
         part = re.sub(r"(?<![\w*])\*([^*\s][^*]*)\*(?![\w*])", r"\\fI\1\\fR", part)
@@ -75,12 +75,14 @@ def cells_of(row):
 
 
 def table(rows):
-    """A Markdown table as a list: the first cell of each row, and what the others say of it."""
+    """Returns a Markdown table as a list: the first cell of each row, then the meaning, then the other cells."""
     head, body = cells_of(rows[0]), [cells_of(row) for row in rows[2:]]
+    main = head.index("meaning") if "meaning" in head[1:] else 1  # the column that comes first, unlabelled
     text = []
     for first, *rest in body:
-        said = [rest[0]] if rest else []
-        said += [f"({head[at]}: {cell})" for at, cell in enumerate(rest[1:], 2) if cell and at < len(head)]
+        cells = dict(enumerate(rest, 1))
+        said = [cells[main]] if cells.get(main) else []
+        said += [f"({head[at]}: {cell})" for at, cell in cells.items() if cell and at != main and at < len(head)]
         text += [".TP", *lines_of(prose(first) or "\\&"), *(lines_of(prose(" ".join(said))) or ["\\&"])]
     return text
 

@@ -90,12 +90,17 @@ SCRIPT = """
 MENU = [
     ("", ["docs/README.md", "docs/tutorial/README.md", "docs/explanation/comparison.md"]),
     ("Jobs", ["docs/how-to/sweeps.md", "docs/how-to/flows.md", "docs/how-to/ssh-machines.md", "docs/how-to/slurm.md", "docs/how-to/ec2.md",
-              "docs/how-to/plan-a-fleet.md", "docs/how-to/place-gpus.md", "docs/how-to/use-the-library.md", "docs/reference/python.md"]),
-    ("Reference", ["docs/reference/files.md", *(f"reference/{name}.md" for name in FORMATS), "docs/reference/fleet.md", "docs/reference/planner-http.md",
+              *(f"docs/how-to/{name}.md" for name in (
+                  "plan-a-fleet", "fit-a-server", "simulate-a-fleet", "plan-a-day", "deploy-a-fleet", "autoscale-a-fleet")),
+              "docs/how-to/place-gpus.md", "docs/how-to/use-the-library.md", "docs/reference/python.md"]),
+    ("Reference", ["docs/reference/files.md", *(f"reference/{name}.md" for name in FORMATS), "docs/reference/fleet-documents.md",
+                   "docs/reference/fleet-commands.md", "docs/reference/planner-http.md",
                    "docs/how-to/postgres.md"]),
     ("Moving here", ["docs/how-to/auptimizer.md", *(f"docs/how-to/moving/{name}.md" for name in (
         "machine-resources", "runner", "planner", "gpu-allocator", "resource-managers"))]),
-    ("Behind it", ["docs/explanation/promises.md", "docs/architecture.md", "docs/explanation/simulation.md", "docs/faults.md"]),
+    ("Behind it", ["docs/explanation/promises.md", "docs/architecture.md", "docs/explanation/simulation.md",
+                   *(f"docs/explanation/fleet-{name}.md" for name in (
+                       "model", "accuracy", "simulator", "solvers", "fitting", "days")), "docs/faults.md"]),
 ]
 
 LABELS = {"docs/reference/files.md": "Files, key by key", "docs/reference/planner-http.md": "The planner over HTTP"}  # where a title says less
