@@ -24,7 +24,7 @@ FORMATS = {
     "berth-flow": ("flow files for berth run", ["reference/flow-files.md", "reference/notifications.md"]),
     "berth-clusters": ("remote machines that runs can use", ["reference/clusters.md"]),
     "berth-machine": ("limits for Berth on this machine", ["reference/machine-file.md"]),
-    "berth-fleet": ("fleet documents for berth plan", ["reference/fleet.md"]),
+    "berth-fleet": ("fleet documents for berth plan", ["reference/fleet-documents.md"]),
 }
 
 
