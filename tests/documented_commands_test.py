@@ -9,7 +9,6 @@ import re
 import shutil
 import subprocess
 import unittest
-from pathlib import Path
 
 from berth_case import BERTH
 from ssh_bed import SSH, SSHD, SshBed
@@ -31,8 +30,9 @@ TYPED_BY_OTHERS = {
     "postgres.md": "postgres_test.py runs on a PostgreSQL server of its own",
     "auptimizer.md": "auptimizer_test.py runs each experiment of the page",
     "use-the-library.md": "consumer_test.py builds and runs the examples",
+    **{path.name: "consumer_test.py builds and runs its example" for path in (ROOT / "docs/how-to/moving").glob("*.md")},
 }
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs/how-to").glob("*.md"))]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs/how-to").rglob("*.md"))]
 INLINE = re.compile(r"(?<!`)`(berth(?: [^`\n]*)?)`(?!`)")
 OPTION = re.compile(r"(?<![\w-])--?[a-zA-Z][\w-]*")
 
