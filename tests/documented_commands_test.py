@@ -85,12 +85,13 @@ class Words(unittest.TestCase):
             if not found:
                 continue
             words = found[1].partition(" -- ")[0]
-            name = next((word for word in words.split() if re.fullmatch(r"[a-z]+", word)), "")
+            name, action, *_ = [word for word in words.split() if re.fullmatch(r"[a-z]+", word)] + ["", ""]
             if "COMMAND" in words or words.strip() == "":
                 name = ""
             self.assertIn(name, self.commands, text)
+            known = self.commands[name] | self.commands[""] | self.commands.get(f"{name} {action}", set())
             for option in OPTION.findall(re.sub(r"'[^']*'|\"[^\"]*\"", "", words)):
-                self.assertIn(option, self.commands[name] | self.commands[""], text)
+                self.assertIn(option, known, text)
 
     def test_what_pages_name_exists(self):
         shown = 0
