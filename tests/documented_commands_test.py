@@ -9,7 +9,6 @@ import re
 import shutil
 import subprocess
 import unittest
-from pathlib import Path
 
 from berth_case import BERTH
 from ssh_bed import SSH, SSHD, SshBed
@@ -31,8 +30,9 @@ TYPED_BY_OTHERS = {
     "postgres.md": "postgres_test.py runs on a PostgreSQL server of its own",
     "auptimizer.md": "auptimizer_test.py runs each experiment of the page",
     "use-the-library.md": "consumer_test.py builds and runs the examples",
+    **{path.name: "consumer_test.py builds and runs its example" for path in (ROOT / "docs/how-to/moving").glob("*.md")},
 }
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs/how-to").glob("*.md"))]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs/how-to").rglob("*.md"))]
 INLINE = re.compile(r"(?<!`)`(berth(?: [^`\n]*)?)`(?!`)")
 OPTION = re.compile(r"(?<![\w-])--?[a-zA-Z][\w-]*")
 
@@ -85,12 +85,13 @@ class Words(unittest.TestCase):
             if not found:
                 continue
             words = found[1].partition(" -- ")[0]
-            name = next((word for word in words.split() if re.fullmatch(r"[a-z]+", word)), "")
+            name, action, *_ = [word for word in words.split() if re.fullmatch(r"[a-z]+", word)] + ["", ""]
             if "COMMAND" in words or words.strip() == "":
                 name = ""
             self.assertIn(name, self.commands, text)
+            known = self.commands[name] | self.commands[""] | self.commands.get(f"{name} {action}", set())
             for option in OPTION.findall(re.sub(r"'[^']*'|\"[^\"]*\"", "", words)):
-                self.assertIn(option, self.commands[name] | self.commands[""], text)
+                self.assertIn(option, known, text)
 
     def test_what_pages_name_exists(self):
         shown = 0
