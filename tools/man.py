@@ -97,7 +97,8 @@ def table(rows):
 
 
 def document(path):
-    return (DOCS / path).read_text(encoding="utf-8")
+    """A document without the list of its own sections."""
+    return re.sub(r"^On this page:.*?\n\n", "", (DOCS / path).read_text(encoding="utf-8"), flags=re.M | re.S)
 
 
 def joined(paths):
