@@ -57,6 +57,12 @@ class Typed(TypedPage):
             self.write("sweep.yaml", SWEEP)
 
 
+    def test_a_wrong_command_is_noticed(self):
+        for block in ("sh\nberth runs --sort", "sh\nberth runs   # exit code 2", "console\n$ berth runs\nno such line"):
+            with self.subTest(block), self.assertRaises(AssertionError):
+                self.type(self.write("page.md", f"```{block}\n```\n"))
+
+
 def test_of(page):
     def test(self):
         typed = self.type(page)

@@ -28,7 +28,8 @@ def terminal_svg(lines, title):
     """The lines of a terminal as a picture. `textLength` keeps the columns in place in every font."""
     width, height, left, top = 8.4, 18, 14, 44
     whole = (2 * left + COLUMNS * width, top + len(lines) * height + 8)
-    parts = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {whole[0]:.0f} {whole[1]}" role="img" aria-label="{html.escape(title)}">',
+    parts = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {whole[0]:.0f} {whole[1]}" role="img" aria-label="{html.escape(title)}" '
+             f'width="{whole[0]:.0f}" height="{whole[1]}">',
              f'<rect width="100%" height="100%" rx="8" fill="#14181d"/><text x="{left}" y="24" font-family="{FONT}" font-size="13" '
              f'fill="#98a4b3">{html.escape(title)}</text><g font-family="{FONT}" font-size="14" fill="#dfe5ec" xml:space="preserve">']
     for number, line in enumerate(lines):
@@ -42,7 +43,7 @@ def bars_svg(rows, title, note):
     """Horizontal bars: rows of (label, value, whether it is one of Berth's methods)."""
     height, left, most = 26, 210, max(value for _, value, _ in rows)
     whole = 44 + height * len(rows) + 26
-    parts = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 720 {whole}" role="img" aria-label="{html.escape(title)}" '
+    parts = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 720 {whole}" width="720" height="{whole}" role="img" aria-label="{html.escape(title)}" '
              'font-family="system-ui, sans-serif" font-size="14">'
              '<rect width="100%" height="100%" rx="8" fill="#ffffff"/>'
              f'<text x="14" y="26" font-weight="600" fill="#1c2430">{html.escape(title)}</text>']
@@ -113,7 +114,7 @@ class Pictures:
         browser = Chromium(folder / "profile")
         try:
             link = server.stdout.readline().decode().strip()
-            page = browser.page(width=1400, height=1000)
+            page = browser.page(width=1400, height=752)  # the shape of the picture of the terminal
             page.open(link)
             page.until_text("digits-1", "accuracy")
             page.until("document.querySelectorAll('canvas').length > 1")
