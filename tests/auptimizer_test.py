@@ -24,7 +24,7 @@ EXPERIMENT = {
                          {"name": "y", "range": [-5, 5], "type": "int"}],
     "resource": "cpu", "n_parallel": 2, "target": "min"}
 
-# Every key and kind of value that the package's examples of experiments use: docs/auptimizer.md has the table.
+# Every key and kind of value that the package's examples of experiments use: docs/how-to/auptimizer.md has the table.
 POINT = [{"name": "x", "range": [-5, 5], "type": "float"}, {"name": "y", "range": [-5, 5], "type": "float"}]
 SIZED = [{**parameter, "size": 1} for parameter in POINT]
 LAYERS = [{"name": "layer1", "range": [2, 4], "type": "int"}, {"name": "layer2", "range": [2, 4], "type": "int"}]
@@ -197,7 +197,7 @@ train(sys.argv[1])
         self.script("work/train.py", "#!/usr/bin/python3\nimport sys\nfrom aup import aup_args\n@aup_args\n"
                     "def train(depth):\n    pass\ntrain(sys.argv[1])\n")
         self.berth("run", "experiment.json", code=1)
-        self.assertIn(b"train() wants depth, which", self.berth("logs", "exp-2/1").err)
+        self.assertIn(b"train() requires depth, which", self.berth("logs", "exp-2/1").err)
 
     def test_flags_are_set_from_the_parameters(self):
         self.document(script="train.py", proposer="sequence", n_parallel=1,

@@ -121,7 +121,7 @@ class Consumer(unittest.TestCase):
             list(pool.map(compile_alone, enumerate(jobs)))
 
     def test_the_examples_of_the_page_compile(self):
-        blocks = re.findall(r"```cpp\n(.*?)```", (SOURCE / "docs/library.md").read_text(), re.DOTALL)
+        blocks = re.findall(r"```cpp\n(.*?)```", (SOURCE / "docs/reference/library.md").read_text(), re.DOTALL)
         self.assertGreaterEqual(len(blocks), 5)
         text = ""
         for number, block in enumerate(blocks):

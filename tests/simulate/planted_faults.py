@@ -6,7 +6,7 @@
 Each fault replaces a text in one source file. That file alone is compiled and linked before the
 libraries of the build, so a fault costs seconds. A fault counts as found when a simulation breaks
 within N seconds (20), by a promise that does not hold, an assertion or a crash. The score as it was
-measured last is in docs/simulation.md.
+measured last is in docs/explanation/simulation.md.
 """
 import argparse
 import re

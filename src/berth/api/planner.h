@@ -8,7 +8,7 @@
 // optimize and optimizeOne: where one server gets no accelerators, the plan for the others stays.
 //
 // The calls outside /v1 answer in the shapes of the planner that Berth's documents come from
-// (docs/serve.md), so that its clients work.
+// (docs/reference/planner-http.md), so that its clients work.
 #pragma once
 
 #include <shared_mutex>

@@ -1,5 +1,5 @@
 // berth study: a search whose trials a program carries out, in any language: requests come as lines
-// of JSON on standard input, and each is answered by one line on standard output (docs/python.md).
+// of JSON on standard input, and each is answered by one line on standard output (docs/reference/python.md).
 #include <unistd.h>
 
 #include <array>
@@ -27,7 +27,7 @@ constexpr auto kLongestLease = std::chrono::hours(24 * 365);
 struct StudyOptions {
   void add_to(Options& options) {
     options.footer(
-        "Requests are lines on standard input; each is answered by one line (docs/python.md).\n"
+        "Requests are lines on standard input; each is answered by one line (docs/reference/python.md).\n"
         "Example:\n  echo '{\"open\":\"digits-3\"}' | berth study");
   }
 };

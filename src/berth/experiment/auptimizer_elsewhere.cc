@@ -98,7 +98,7 @@ void add_instances(AuptimizerExperiment& experiment, const std::vector<Mapped>& 
   }
 }
 
-/// As docs/slurm.md has them.
+/// As docs/how-to/slurm.md has them.
 Status read_slurm(const Field& arguments, std::string& entry) {
   for (const auto* key : {"account", "time_limit"})
     if (const auto field = arguments.find(key)) {

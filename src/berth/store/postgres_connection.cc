@@ -43,7 +43,7 @@ constexpr std::array kSqlstateMeanings = {
                     "free some space on the server and try again"},
     SqlstateMeaning{"28", ErrorKind::denied, Mend::nothing, kPermitUser},
     SqlstateMeaning{"42501", ErrorKind::denied, Mend::nothing,
-                    "the user needs the rights on this database that docs/postgres.md names"},
+                    "the user needs the rights on this database that docs/how-to/postgres.md names"},
     SqlstateMeaning{"3D000", ErrorKind::not_found, Mend::nothing,
                     "make it with: createdb -E UTF8 NAME"},
     SqlstateMeaning{"XX", ErrorKind::corrupt, Mend::nothing, "see the server's log"},
