@@ -118,6 +118,9 @@ Result<std::vector<TaskNumber>> reopen(Context& context, const std::string& run_
     reopened.push_back(task.number);
     changes.emplace_back(store::TaskReopened{task.number});
   }
+  // Tasks that are repeated although they were done may not replace what they protected.
+  if (all || !spec_json.empty())
+    BERTH_TRY(fileset::remove_all(*context.env, protected_file(run_directory(context, run_name))));
   if (!changes.empty()) BERTH_TRY(context.store->apply(run.record.id, changes));
   return reopened;
 }
