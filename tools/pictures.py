@@ -37,7 +37,8 @@ def terminal_svg(lines, title):
     for number, line in enumerate(lines):
         if line:
             color = ' fill="#7db8ee"' if line.startswith("$ ") else ""
-            parts.append(f'<text x="{left}" y="{top + (number + 0.75) * height:.1f}" textLength="{len(line) * width:.1f}"{color}>{html.escape(line).replace(" ", NO_BREAK_SPACE)}</text>')
+            text = html.escape(line).replace(" ", NO_BREAK_SPACE)
+            parts.append(f'<text x="{left}" y="{top + (number + 0.75) * height:.1f}" textLength="{len(line) * width:.1f}"{color}>{text}</text>')
     return "\n".join([*parts, "</g></svg>", ""])
 
 
