@@ -69,7 +69,7 @@ One simulated server (`tests/simulated_server.py`) has iterations of {TRUTH['alp
 The columns are the error of alpha, the error of betaPrefill, and the largest error of a run's mean time between tokens. A dash means that
 the tool has no such load, or that its file lacks the start times of random arrivals (other than vLLM's, which the writers do not draw).
 
-Tables and summaries have means only, which do not determine the form of an iteration under random arrivals. For them, `max` is taken for
+Tables and summaries have means only, which do not determine the form of an iteration under random arrivals. For these, `max` is taken for
 `sum`, and betaPrefill is too high. Files with all requests determine it. To make this page again:
 
 ```

@@ -17,13 +17,6 @@ class Tutorial(TypedPage):
         self.assertGreater(self.type(ROOT / "docs/explanation/comparison.md"), 10)
         self.assert_tidy()
 
-    def test_the_pages_about_fleets(self):
-        for name in ("plan-a-fleet", "fit-a-server", "simulate-a-fleet", "plan-a-day", "autoscale-a-fleet"):
-            with self.subTest(name):
-                self.assertGreater(self.type(ROOT / f"docs/how-to/{name}.md"), 1)
-                for made in self.dir.glob("*.*"):
-                    made.unlink()
-
 
 if __name__ == "__main__":
     unittest.main()

@@ -53,7 +53,7 @@ class WordsTest(unittest.TestCase):
     def test_terms_of_the_field_stay(self):
         self.assertEqual([], self.words_of("README.md", "The ask-and-tell interface. Ask and\ntell. There are no runs, at least now. Figure 1. "
                                                         "A planted fault. It holds the lock, behind a proxy. As well. "
-                                                        "The condition does not hold. If there are none, it must hold. A tell() returns.\n"))
+                                                        "The condition does not hold. If there are none, it must hold. A tell() returns. Least squares, held out, least-loaded.\n"))
 
     def test_each_kind_of_place_is_known_by_its_words(self):
         for said, word in {"The machine is no host.": "is no", "The file is there.": "there", "It is held.": "held",

@@ -234,7 +234,7 @@ class Words:
         yield from ((path, "docs") for path in self.documents())
         for folder in SOURCES:
             for path in sorted((self.root / folder).rglob("*")):
-                if path.suffix in {".h", ".cc", ".inc"} and not re.search(r"_(test|fuzz|bench)\.cc$", path.name):
+                if path.suffix in {".h", ".cc", ".inc"} and not re.search(r"_(test|testing|fuzz|bench)\.\w+$|^fake_", path.name):
                     yield path, "source"
         if (self.root / "dev").exists():
             yield self.root / "dev", "shell"
