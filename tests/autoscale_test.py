@@ -221,8 +221,8 @@ class Autoscale(Case):
         url = ("--prometheus", "http://127.0.0.1:9")
         for words, what in (
                 ((file,), "--prometheus URL"),
-                ((file, "--prometheus", "localhost:9090"), "wanted a URL"),
-                ((file, *url, "--interval", "0s"), "the interval: wanted 0.01 to"),
+                ((file, "--prometheus", "localhost:9090"), "expected a URL"),
+                ((file, *url, "--interval", "0s"), "the interval: expected 0.01 to"),
                 ((file, *url, "--window", "0s", "--once"), "the window"),
                 ((file, *url, "--hook", "true"), "--apply"),
                 ((file, *url, "--old-names"), "--apply"),

@@ -197,7 +197,7 @@ class Browser(Case):
         self.serve()
         page = self.viewer(forgiven=["status of 400"])
         for route, text in (("#/runs/nope", "no run is called 'nope'"), ("#/runs/%E0%A4%A", ""), ("#/nowhere", "Runs"),
-                            ("#/runs/-x", "wanted names of runs"), ("#/runs/a%2Fb", "no run")):
+                            ("#/runs/-x", "expected names of runs"), ("#/runs/a%2Fb", "no run")):
             self.go(page, route, text)
             self.assertIn("Machine", page.text(), "the page is there")
 
@@ -290,7 +290,7 @@ class Browser(Case):
             page = self.browser.page()
             page.open(self.address)
             self.addCleanup(self.assert_well, page, ["status of 401"])
-            page.until_text("Come in", "wanted the header")
+            page.until_text("Come in", "expected the header")
             page.run("document.querySelector('input').focus()")
             page.press(*"wrong")
             page.press("Enter")
@@ -317,7 +317,7 @@ class Browser(Case):
         self.assertIn("What leads there", page.text(), "what was seen stays")
         self.serve("--listen", f"127.0.0.1:{port}")
         self.berth("run", "--", "true")
-        page.until_text("wanted the link that the server printed")
+        page.until_text("expected the link that the server printed")
         again = self.viewer()
         self.go(again, "#/", run, "true-1")
 

@@ -238,9 +238,9 @@ class S3(Elsewhere):
         self.copy_flow("s3://data/x")
         for changes, words in (({"AWS_SECRET_ACCESS_KEY": "wrong"}, ["403 Forbidden", "SignatureDoesNotMatch", "secret right?"]),
                                ({"AWS_SECRET_ACCESS_KEY": ""}, ["403 Forbidden", "no credentials for AWS: set AWS_ACCESS_KEY_ID"]),
-                               ({"AWS_ENDPOINT_URL_S3": "ftp://x"}, ["AWS_ENDPOINT_URL: wanted https://HOST"])):
+                               ({"AWS_ENDPOINT_URL_S3": "ftp://x"}, ["AWS_ENDPOINT_URL: expected https://HOST"])):
             finished = self.berth("run", "flow.yaml", env=changes, code=1)
-            for word in ["s3://data/x", *words] if "wanted" not in words[0] else words:
+            for word in ["s3://data/x", *words] if "expected" not in words[0] else words:
                 self.assertIn(word, finished.err.decode())
             self.assertNotIn("sEcr/et", finished.err.decode())
         self.s3.secrets = {}

@@ -152,7 +152,7 @@ class Flow(Case):
         self.assertEqual(plan["steps"][0]["tasks"][0]["because"],
                          ["since sheet-3: command: head -n 1 < data/A.txt > out/A.n -> head -n 3 < data/A.txt > out/A.n",
                           "since sheet-3: parameter n: 1 -> 3"])
-        for wrong, told in ((["--set", "m=1"], b"the flow has no parameter 'm'"), (["--set", "n"], b"wanted NAME=VALUE"),
+        for wrong, told in ((["--set", "m=1"], b"the flow has no parameter 'm'"), (["--set", "n"], b"expected NAME=VALUE"),
                             (["mop"], b"did you mean 'map'?"), (["--force", "al"], b"did you mean 'all'?")):
             self.assertIn(told, self.berth("run", "sheet.yaml", *wrong, code=2).err)
         self.assertIn(b"sheet.yaml: a flow: nothing is wrong", self.berth("check", "sheet.yaml", "--set", "who=A").out)
@@ -568,7 +568,7 @@ steps:
         self.write("f.yaml", "steps:\n  a: {run: 'mkdir {out.x}', out: {x: dir}}\n"
                    "  b: {run: 'rmdir {out.y}; touch {out.y}', out: {y: file/}}\n")
         self.assertEqual(self.states(self.run_flow(name="f.yaml", code=1)), {"a": "failed", "b": "failed"})
-        self.assertIn(b"dir is a directory, wanted a file", self.berth("why", "f-1/a").out)
+        self.assertIn(b"dir is a directory, expected a file", self.berth("why", "f-1/a").out)
 
     def test_rm_follows_no_link(self):
         self.write("precious/gold", "gold")

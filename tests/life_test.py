@@ -73,7 +73,7 @@ class Depfiles(FlowCase):
         self.write("flow.yaml", self.FLOW.replace("'gcc -I", "'echo hello > {out.o}.d; gcc -I").replace(
             "-MF {out.o}.d", "-MF /dev/null"))
         self.run_flow(code=1)
-        self.assertIn("depfile build/a.o.d: line 1: wanted 'TARGET: FILE",
+        self.assertIn("depfile build/a.o.d: line 1: expected 'TARGET: FILE",
                       self.house.json("why", "flow-2/compile/a")["attempts_made"][0]["detail"])
 
     def test_a_header_that_the_flow_writes_is_waited_for(self):

@@ -163,12 +163,12 @@ class Manifests(Case):
         def refused(*options):
             return self.one_line(self.berth("plan", "fleet.json", *options, code=2))
 
-        self.assertIn("server 's': start.image: wanted the image", refused("--manifests", "k8s"))
+        self.assertIn("server 's': start.image: expected the image", refused("--manifests", "k8s"))
         self.assertFalse((self.dir / "k8s").exists())
         self.assertIn("--scaler: needs --manifests", refused("--scaler", "hpa"))
         self.assertIn("give --prometheus URL", refused("--manifests", "k8s", "--scaler", "keda"))
         self.assertIn("--prometheus: needs --scaler keda", refused("--manifests", "k8s", "--prometheus", "http://p"))
-        self.assertIn("--namespace: wanted", refused("--manifests", "k8s", "--namespace", "a.b"))
+        self.assertIn("--namespace: expected", refused("--manifests", "k8s", "--namespace", "a.b"))
         for other in (["--candidates"], ["--sweep", "server.s.arrivalRate=1..2"], ["--profile", "day.csv"]):
             self.assertIn("--manifests: of one plan", refused("--manifests", "k8s", *other))
 

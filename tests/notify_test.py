@@ -136,8 +136,8 @@ notify:
         self.write("s.yaml", "run: 'true # {x}'\nparams: {x: [1]}\nnotify: {webhook: nowhere}\n")
         done = self.house.run("run", "s.yaml")
         self.assertEqual(done.code, 2)
-        self.assertIn(b"s.yaml:3: notify.webhook: wanted an http or https URL, found 'nowhere'", done.err)
-        self.assertIn(b"--notify: wanted mail:ADDRESS", self.house.run("run", "--notify", "mail:me", "--", "true").err)
+        self.assertIn(b"s.yaml:3: notify.webhook: expected an http or https URL, got 'nowhere'", done.err)
+        self.assertIn(b"--notify: expected mail:ADDRESS", self.house.run("run", "--notify", "mail:me", "--", "true").err)
         self.house.run("run", "--name", "c", "--", "true")
         self.assertIn(b"names nobody who is to be told", self.house.run("notify", "c-1").err)
 

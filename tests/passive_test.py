@@ -42,7 +42,7 @@ class Passive(Case):
         self.assertEqual(process.returncode, 1, err)
         self.assertIn("p-1/1: ./train.py --lr 0.1 'two words'\n", err)
         self.assertIn("type its accuracy, or: berth tell p-1/2 VALUE", err)
-        self.assertIn("found 'what?'", err)
+        self.assertIn("got 'what?'", err)
         tasks = self.house.tasks("p-1")
         self.assertEqual([task["metrics"] for task in tasks], [{"accuracy": 0.5}, {"accuracy": 0.75, "loss": 2}, {}])
         self.assertEqual([task["state"] for task in tasks], ["done", "done", "failed"])
@@ -72,7 +72,7 @@ class Passive(Case):
         run = self.begin()
         for words in (["high"], ["0.1", "0.2"], ["loss=2"], [""], []):
             text = self.one_line(self.berth("tell", "p-1/1", *words, code=2))
-            self.assertIn("wanted accuracy, NAME=VALUE …, or failed", text)
+            self.assertIn("expected accuracy, NAME=VALUE …, or failed", text)
         self.berth("tell", "p-1", "0.1", code=2)
         self.berth("tell", "p-1/9", "0.1", code=2)
         self.berth("tell", "p-1/1", "0.1")
@@ -125,7 +125,7 @@ class Passive(Case):
         learns = ("name: p\npassive: true\nparams: {x: {min: 0, max: 9}, net: [a, b]}\ngoal: {metric: f}\n"
                   "search: {method: tpe, samples: 5}\n")
         run = self.begin(learns)
-        for words, text in ((["x=10"], "lies outside 0..9"), (["y=1"], "no such parameter"), (["x"], "wanted NAME=VALUE")):
+        for words, text in ((["x=10"], "lies outside 0..9"), (["y=1"], "no such parameter"), (["x"], "expected NAME=VALUE")):
             self.assertIn(text, self.one_line(self.berth("ask", run, "--enqueue", *words, code=2)))
         told = json.loads(self.berth("ask", run, "--enqueue", "x=3 net=b", "--enqueue", "{x: 4}", "--json").out)
         self.assertEqual(told["enqueued"], [{"x": 3.0, "net": "b"}, {"x": 4.0}])

@@ -420,7 +420,7 @@ class Plan(Case):
     def test_wrong_days(self):
         self.write("p.csv", "time,server,arrivalRate\n00:00,assistant,1\n25:70,assistant,1\n")
         done = self.berth("plan", EXAMPLE, "--profile", "p.csv", code=2)
-        self.assertIn(b"p.csv:3:1: wanted HH:MM or seconds, found '25:70'", done.err)
+        self.assertIn(b"p.csv:3:1: expected HH:MM or seconds, got '25:70'", done.err)
         self.write("p.csv", "time,server,arrivalRate\n00:00,assistant,1\n")
         self.write("t.csv", "seconds,in_tokens,out_tokens\n0,1,1\n9,1,1\n")
         for without in ([], ["--profile", "p.csv"]):

@@ -159,7 +159,7 @@ steps:
         self.house.environment["PATH"] = f"{self.dir}/tools:/usr/bin:/bin"
         for step, said in [("    run: tool\n", f"steps.one.run: tool is {tool}, which the sandbox does not show"),
                            ("    sandbox: [/no/such]\n    run: 'true'\n", "steps.one.sandbox: /no/such"),
-                           ("    sandbox: [data]\n    run: 'true'\n", "wanted a path from / or ~/")]:
+                           ("    sandbox: [data]\n    run: 'true'\n", "expected a path from / or ~/")]:
             self.flow(step)
             refused = self.house.run("run", "flow.yaml")
             self.assertNotEqual(refused.code, 0)

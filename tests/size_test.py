@@ -130,10 +130,10 @@ class Size(Case):
         for arguments, said in (
                 (["asistant"], "no server 'asistant' is known; did you mean 'assistant'?"),
                 (["assistant", "--on", "H10"], "no accelerator 'H10' is known; did you mean 'H100'?"),
-                (["assistant", "--load", "many"], "--load: wanted a number, found 'many'"),
+                (["assistant", "--load", "many"], "--load: expected a number, got 'many'"),
                 (["assistant", "--load", "-1"], "--load: server.assistant.arrivalRate"),
                 (["assistant", "--replicas", "0"], "--replicas"),
-                (["assistant", "--set", "server.assistant"], "--set: wanted PATH=VALUE"),
+                (["assistant", "--set", "server.assistant"], "--set: expected PATH=VALUE"),
                 (["assistant", "--model", "exact"], "--model"),
                 (["assistant", "--percentiles", "guessed"], "--percentiles"),
                 ([], "SERVER")):

@@ -244,7 +244,7 @@ print(f"::berth acc={reports[epochs - 1]}")
     def test_what_fits_no_host_is_told(self):
         self.lab(2)
         wrong = self.berth("run", "--cluster", "lab", "--cpu", "3", "--", "true", code=3)
-        self.assertIn(b"berth: cpu: wanted 3", wrong.err.splitlines()[-1])
+        self.assertIn(b"berth: cpu: requested 3", wrong.err.splitlines()[-1])
         self.assertEqual(self.house.json("show", "true-1")["run"]["state"], "interrupted")
 
     def refused(self, *parts, run=("run", "--cluster", "lab", "--", "true")):

@@ -154,7 +154,7 @@ class FileServer {
   }
 
   Status same(const std::string& path) {
-    if (!path.starts_with('/')) return fail(ErrorKind::invalid, "wanted an absolute path");
+    if (!path.starts_with('/')) return fail(ErrorKind::invalid, "expected an absolute path");
     BERTH_TRY(env_.status(path));
     return {};
   }

@@ -79,7 +79,7 @@ Status live(os::Env& env, Words words) {
 }
 
 Status guard(os::Env& env, Words words) {
-  if (words.size() < 3) return fail(ErrorKind::usage, "wanted PID STARTED COMMAND…");
+  if (words.size() < 3) return fail(ErrorKind::usage, "expected PID STARTED COMMAND…");
   BERTH_ASSIGN(const auto pid, parse_integer(words[0]));
   BERTH_ASSIGN(const auto started, parse_integer(words[1]));
   BERTH_ASSIGN(os::Fd parent, os::detach(env, "/dev/null", kReady));
@@ -106,9 +106,9 @@ Status clean_up(os::Env& env, Words words) {
   CleanOptions options;
   options.dry_run = words.size() == 3 && words[2] == "--dry-run";
   if (words.size() != (options.dry_run ? 3 : 2) || words[0] != "--older-than-ms")
-    return fail(ErrorKind::usage, "wanted --older-than-ms N [--dry-run]");
+    return fail(ErrorKind::usage, "expected --older-than-ms N [--dry-run]");
   BERTH_ASSIGN(const auto older_than_ms, parse_integer(words[1]));
-  if (older_than_ms < 0) return fail(ErrorKind::usage, "--older-than-ms: wanted 0 or more");
+  if (older_than_ms < 0) return fail(ErrorKind::usage, "--older-than-ms: expected 0 or more");
   options.older_than = from_ms(older_than_ms);
   return serve_clean(env, options);
 }
@@ -123,7 +123,7 @@ Status run(Words words) {
   }
   if (command == "watch-figures") return tell_figures(*env);
   if (command == "stdio") {
-    if (words.size() != 2) return fail(ErrorKind::usage, "wanted DIR");
+    if (words.size() != 2) return fail(ErrorKind::usage, "expected DIR");
     os::install_stop_signals();
     return serve_stdio(*env, std::string(words[1]));
   }
@@ -133,7 +133,7 @@ Status run(Words words) {
     if (command == "push") return serve_push(*env);
     BERTH_ASSIGN(const auto program, env->real_path("/proc/self/exe"));
     if (command == "pool") return serve_pool(*env, program);
-    if (words.size() != 2) return fail(ErrorKind::usage, "wanted DIR");
+    if (words.size() != 2) return fail(ErrorKind::usage, "expected DIR");
     return serve_files(*env, std::string(words[1]));
   }
   const bool help = command == "--help" || command == "-h";
@@ -141,7 +141,7 @@ Status run(Words words) {
   if (command == "--version") std::puts(fmt::format("berth-agent {}", version()).c_str());
   if (help || command == "--version") return {};
   return fail(ErrorKind::usage,
-              "wanted start, stdio, pool, files, push, clean or guard; see berth-agent --help");
+              "expected start, stdio, pool, files, push, clean or guard; see berth-agent --help");
 }
 
 }  // namespace

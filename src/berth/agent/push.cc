@@ -179,7 +179,7 @@ Result<std::optional<Asked>> read_request(os::Env& env, const os::Fd& in) {
         return Asked{std::move(objects), std::move(request)};
       }
       if (frame->kind != FrameKind::files || text.size() > fileset::kMostText)
-        return fail(ErrorKind::invalid, "wanted a list of objects, and where they go");
+        return fail(ErrorKind::invalid, "expected a list of objects, and where they go");
       text += frame->bytes;
     }
   }

@@ -37,7 +37,7 @@ TEST(Prometheus, RefusesWhatIsNoAnswer) {
          "value"},
         {R"({"status":"success","data":{"resultType":"vector","result":[
              {"metric":{},"value":[1,"many"]}]}})",
-         "wanted a number, found 'many'"}}) {
+         "expected a number, got 'many'"}}) {
     const auto samples = read_samples(body);
     ASSERT_FALSE(samples) << body;
     EXPECT_NE(samples.error().message.find(why), std::string::npos) << samples.error().message;

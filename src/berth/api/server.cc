@@ -94,10 +94,10 @@ std::pair<int, std::string> refusal(const httplib::Request& request, std::span<c
                         "nothing",
                         request.method, clip(path), kRoleNames.name(wanted), kRoleNames.name(has))};
   if (has < wanted && options.has_tokens())
-    return {401, "wanted the header 'Authorization: Bearer TOKEN' with the server's token"};
+    return {401, "expected the header 'Authorization: Bearer TOKEN' with the server's token"};
   if (has < wanted)
     return {401,
-            "wanted the link that the server printed, which is good once; another start "
+            "expected the link that the server printed, which is good once; another start "
             "prints a new one"};
   return {0, ""};
 }

@@ -57,7 +57,7 @@ class Outline {
   static BrokenYaml not_closed(char what, int line) {
     if (what == '\'' || what == '"')
       return {line, fmt::format("the quote {} that begins here is not closed", what)};
-    return {line, fmt::format("the '{}' that begins here is not closed: wanted '{}'", what,
+    return {line, fmt::format("the '{}' that begins here is not closed: expected '{}'", what,
                               closing(what))};
   }
 
@@ -132,8 +132,8 @@ class Outline {
   std::size_t close_bracket(char c, std::size_t at) {
     const auto [open, line] = open_.back();
     if (closing(open) != c)
-      trouble_ = {line_, fmt::format("'{}' closes the '{}' of line {}: wanted '{}'", c, open, line,
-                                     closing(open))};
+      trouble_ = {line_, fmt::format("'{}' closes the '{}' of line {}: expected '{}'", c, open,
+                                     line, closing(open))};
     open_.pop_back();
     closed_ = c;
     fresh_ = false;
@@ -262,7 +262,7 @@ class Lines {
     const Entry previous = entry_of(lines_[above]);
     if (above == at_) return std::nullopt;
     if (entry.key.empty())
-      return in(at_, fmt::format("'{}': wanted 'key: value'{}", clip(entry.value, 40),
+      return in(at_, fmt::format("'{}': expected 'key: value'{}", clip(entry.value, 40),
                                  entry.value.contains(':') ? "; a blank is missing behind ':'"
                                                            : "; a ':' is missing"));
     const bool item = trim(lines_[above]).starts_with('-');

@@ -15,8 +15,8 @@ TEST(BrokenYaml, NamesTheMistakeAndItsLine) {
       {"a:\n  b: 'x\n  c: 'y'\n", "f:2: the quote ' that begins here is not closed"},
       {"a: \"x\n", "f:1: the quote \" that begins here is not closed"},
       {"a: 'it''s\n", "f:1: the quote ' that begins here is not closed"},
-      {"a: {b: 1\nc: 2\n", "f:1: the '{' that begins here is not closed: wanted '}'"},
-      {"a: {b: [1}\n", "f:1: '}' closes the '[' of line 1: wanted ']'"},
+      {"a: {b: 1\nc: 2\n", "f:1: the '{' that begins here is not closed: expected '}'"},
+      {"a: {b: [1}\n", "f:1: '}' closes the '[' of line 1: expected ']'"},
       {"a: {b} c\n",
        "f:1: 'c' follows the closed bracket of a value; put all of the value in "
        "quotes"},

@@ -156,30 +156,30 @@ TEST(Document, ErrorsNameFileLineAndKey) {
   const Field lr = *params.get("lr");
   constexpr std::array<std::string_view, 2> kScales{"linear", "log"};
   const std::pair<std::string, std::string_view> kCases[] = {
-      {told(lr.get("max")->number()), "f.yaml:5: params.lr.max: wanted a number, found 'lots'"},
+      {told(lr.get("max")->number()), "f.yaml:5: params.lr.max: expected a number, got 'lots'"},
       {told(lr.get("max")->integer()),
-       "f.yaml:5: params.lr.max: wanted a whole number, found 'lots'"},
+       "f.yaml:5: params.lr.max: expected a whole number, got 'lots'"},
       {told(lr.get("max")->choice(kScales)),
-       "f.yaml:5: params.lr.max: wanted one of linear, log; found 'lots'"},
+       "f.yaml:5: params.lr.max: expected one of linear, log; got 'lots'"},
       {told(lr.get("min")->integer()),
-       "f.yaml:4: params.lr.min: wanted a whole number, found '1e-4'"},
+       "f.yaml:4: params.lr.min: expected a whole number, got '1e-4'"},
       {told(lr.get("n")), "f.yaml:3: params.lr: 'n' is missing"},
-      {told(lr.text()), "f.yaml:3: params.lr: wanted text, found a map"},
-      {told(lr.duration()), "f.yaml:3: params.lr: wanted a duration, found a map"},
-      {told(lr.items()), "f.yaml:3: params.lr: wanted a list, found a map"},
-      {told(params.get("width")->entries()), "f.yaml:6: params.width: wanted a map, found a list"},
+      {told(lr.text()), "f.yaml:3: params.lr: expected text, got a map"},
+      {told(lr.duration()), "f.yaml:3: params.lr: expected a duration, got a map"},
+      {told(lr.items()), "f.yaml:3: params.lr: expected a list, got a map"},
+      {told(params.get("width")->entries()), "f.yaml:6: params.width: expected a map, got a list"},
       {told(params.get("width")->choice(kScales)),
-       "f.yaml:6: params.width: wanted one of linear, log; found a list"},
+       "f.yaml:6: params.width: expected one of linear, log; got a list"},
       {told(params.get("width")->items()->at(2).number()),
-       "f.yaml:6: params.width[2]: wanted a number, found 'thin'"},
-      {told(root.get("name")->get("x")), "f.yaml:1: name: wanted a map, found 'digits'"},
+       "f.yaml:6: params.width[2]: expected a number, got 'thin'"},
+      {told(root.get("name")->get("x")), "f.yaml:1: name: expected a map, got 'digits'"},
       {told(root.get("name")->duration()),
-       "f.yaml:1: name: wanted a duration such as 90s, 10m or 1h30m, found 'digits'"},
+       "f.yaml:1: name: expected a duration such as 90s, 10m or 1h30m, got 'digits'"},
       {told(root.get("none")), "f.yaml:1: 'none' is missing"},
       {told(root.entries()->at(3).second.number()),
-       "f.yaml:8: none: wanted a number, found nothing"},
+       "f.yaml:8: none: expected a number, got nothing"},
       {told(root.get("nested")->get("list")->items()->at(0).get("a")->items()),
-       "f.yaml:11: nested.list[0].a: wanted a list, found '1'"},
+       "f.yaml:11: nested.list[0].a: expected a list, got '1'"},
       {root.error("odd").error().message, "f.yaml:1: odd"}};
   for (const auto& [message, expected] : kCases) EXPECT_EQ(message, expected);
 }
@@ -196,7 +196,7 @@ TEST(Document, UnknownKeysSuggestTheNearest) {
             "f.yaml:3: unknown key 'NAME'; did you mean 'name'?");
   EXPECT_EQ(complaint("cmd: x"), "f.yaml:1: unknown key 'cmd'; did you mean 'run'?");
   EXPECT_EQ(complaint("parallel: 1\nrun: x"), "no error");
-  EXPECT_EQ(complaint("[name]"), "f.yaml:1: wanted a map, found a list");
+  EXPECT_EQ(complaint("[name]"), "f.yaml:1: expected a map, got a list");
   EXPECT_EQ(told(read("a:\n  b: 1").get("a")->expect_keys({"c", "d"})),
             "f.yaml:2: a: unknown key 'b'; did you mean 'c'?");
 }
@@ -229,7 +229,8 @@ TEST(Document, MergesMaps) {
   EXPECT_TRUE(root->find("both")->expect_keys({"v", "x", "w", "y"}));
   EXPECT_EQ(*root->find("quoted")->find("<<")->integer(), 7);
   const auto wrong = Field::parse("a: 1\nb:\n  <<: text\n", "f.yaml");
-  EXPECT_EQ(wrong.error().message, "f.yaml:3: <<: wanted a map, or a list of maps, such as *NAME");
+  EXPECT_EQ(wrong.error().message,
+            "f.yaml:3: <<: expected a map, or a list of maps, such as *NAME");
 }
 
 TEST(Document, TakesWhatItLacksFromDefaults) {
@@ -249,7 +250,7 @@ TEST(Document, TakesWhatItLacksFromDefaults) {
 
 TEST(Document, AFieldKeepsItsDocumentAlive) {
   const Field inner = *read("a: {b: [x]}").get("a")->get("b");
-  EXPECT_EQ(told(inner.items()->at(0).number()), "f.yaml:1: a.b[0]: wanted a number, found 'x'");
+  EXPECT_EQ(told(inner.items()->at(0).number()), "f.yaml:1: a.b[0]: expected a number, got 'x'");
 }
 
 std::string nested(std::size_t depth) {

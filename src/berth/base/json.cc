@@ -299,7 +299,7 @@ std::unexpected<Error> JsonPlace::wanted(std::string_view what) const {
   const std::string found = value_->is_object()  ? "a map"
                             : value_->is_array() ? "a list"
                                                  : clip(dump(*value_), kMostShown);
-  return error(fmt::format("wanted {}, found {}", what, found));
+  return error(fmt::format("expected {}, got {}", what, found));
 }
 
 Json parsed_or_null(const std::string& text) {

@@ -231,7 +231,7 @@ class Builder {
     const bool several = from.kind == Kind::list;
     for (const auto& each : several ? from.children : std::span(&from, 1)) {
       if (each.kind != Kind::map)
-        return refuse(from.line, "<<: wanted a map, or a list of maps, such as *NAME");
+        return refuse(from.line, "<<: expected a map, or a list of maps, such as *NAME");
       for (const auto& value : each.children) {
         if (!known.insert(value.key).second) continue;
         count_again(line, value, open_.size());

@@ -103,7 +103,7 @@ bool is_foreign_url(std::string_view text) {
 }
 
 Result<Url> parse_url(std::string_view text) {
-  if (!is_url(text)) return wrong("wanted a URL: https://HOST/PATH or s3://BUCKET/KEY");
+  if (!is_url(text)) return wrong("expected a URL: https://HOST/PATH or s3://BUCKET/KEY");
   if (text.size() > kMostUrl) return wrong("the URL is too long");
   Url url{.text = std::string(text), .scheme = {}, .host = {}, .path = {}, .sha256 = {}};
   const bool s3 = text.starts_with("s3");

@@ -80,7 +80,7 @@ void stop_all(os::Env& env, run::Context& context, const std::vector<store::RunR
 }  // namespace
 
 Result<std::vector<RunOptions>> options_of_rows(os::Env& env, const RunOptions& options) {
-  if (options.file.empty()) return fail(ErrorKind::usage, "--rows: wanted a flow's file");
+  if (options.file.empty()) return fail(ErrorKind::usage, "--rows: expected a flow's file");
   BERTH_ASSIGN(const std::string text, env.read_file(options.rows, flow::kMostTableBytes));
   BERTH_ASSIGN(const auto table, flow::read_table(text, options.rows));
   if (table.rows.empty()) return fail(ErrorKind::invalid, "{}: no row follows", options.rows);

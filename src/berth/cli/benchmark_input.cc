@@ -125,7 +125,7 @@ Status choose_measured(std::vector<fleet::Measured>& all, const std::string& mod
       for (auto& each : all) each.*field = wanted;
     } else {
       std::ranges::replace(names, std::string(), std::string("(not said)"));
-      return fail(ErrorKind::usage, "{}: wanted one of {}; found '{}'", option, join(names, ", "),
+      return fail(ErrorKind::usage, "{}: expected one of {}; got '{}'", option, join(names, ", "),
                   clip(wanted));
     }
   }

@@ -125,7 +125,7 @@ Result<ShownFit> fit_one(const fleet::Measured& measured, const std::vector<flee
 Result<std::vector<fleet::Measured>> measured_by(os::Env& env, const FitCommandOptions& given) {
   if (given.metrics.url.empty()) {
     if (given.files.empty())
-      return fail(ErrorKind::usage, "wanted files to fit, or --prometheus; see berth fit --help");
+      return fail(ErrorKind::usage, "expected files to fit, or --prometheus; see berth fit --help");
     if (!(given.metrics.from + given.metrics.to + given.metrics.window).empty())
       return fail(ErrorKind::usage, "--from, --to and --window go with --prometheus");
     return measured_of(env, given.files, given);

@@ -69,13 +69,13 @@ Result<fleet::ManifestOptions> ManifestChoices::read() const {
                                         {"--prometheus", &prometheus}})
       if (!value->empty()) return fail(ErrorKind::usage, "{}: needs --manifests", option);
   if (directory && directory->empty())
-    return fail(ErrorKind::usage, "--manifests: wanted a directory");
+    return fail(ErrorKind::usage, "--manifests: expected a directory");
   fleet::ManifestOptions options;
   if (!scaler.empty()) options.scaler = *fleet::scaler(scaler);
   options.kubernetes_namespace = kubernetes_namespace;
   options.prometheus = prometheus;
   if (!kubernetes_namespace.empty() && !fleet::is_dns_label(kubernetes_namespace))
-    return fail(ErrorKind::usage, "--namespace: wanted at most 63 of a-z, 0-9 and '-', found '{}'",
+    return fail(ErrorKind::usage, "--namespace: expected at most 63 of a-z, 0-9 and '-', got '{}'",
                 clip(kubernetes_namespace));
   if (options.scaler == fleet::Scaler::keda && prometheus.empty())
     return fail(ErrorKind::usage,

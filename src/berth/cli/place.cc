@@ -211,9 +211,9 @@ Status check(const Inventory& inventory, const placement::Question& question,
   if (count <= std::popcount(available)) return {};
   const auto have = static_cast<int>(inventory.topology.devices.size());
   if (count > have)
-    return fail(ErrorKind::impossible, "{} devices wanted, {} has {}", count,
+    return fail(ErrorKind::impossible, "{} devices requested, {} has {}", count,
                 inventory.topology.name, have);
-  return fail(ErrorKind::busy, "{} devices wanted, available: {}{}", count, name(available),
+  return fail(ErrorKind::busy, "{} devices requested, available: {}{}", count, name(available),
               others);
 }
 
@@ -222,7 +222,7 @@ Result<placement::Question> question_of(const Inventory& inventory, const PlaceO
   placement::Question question;
   const auto count = parse_integer(options.count);
   if (!count || *count < 1 || *count > placement::kMostDevices)
-    return fail(ErrorKind::usage, "wanted how many devices, 1 to {}, found '{}'",
+    return fail(ErrorKind::usage, "expected how many devices, 1 to {}, got '{}'",
                 placement::kMostDevices, clip(options.count));
   question.count = static_cast<int>(*count);
   question.available = inventory.usable() & all_of(topology);

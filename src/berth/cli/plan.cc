@@ -83,7 +83,7 @@ Status choose(std::string_view option, const std::string& written,
   if (written.empty()) return {};
   const auto found = choice(written);
   if (!found)
-    return fail(ErrorKind::usage, "{}: wanted {}; found '{}'", option, known, clip(written));
+    return fail(ErrorKind::usage, "{}: expected {}; got '{}'", option, known, clip(written));
   to = *found;
   return {};
 }
@@ -101,7 +101,7 @@ Result<double> watts_of(std::string_view option, const std::string& text) {
     }
   const auto watts = parse_number(number);
   if (!watts)
-    return fail(ErrorKind::usage, "{}: wanted a power such as 20kW, found '{}'", option,
+    return fail(ErrorKind::usage, "{}: expected a power such as 20kW, got '{}'", option,
                 clip(text));
   return factor * *watts;
 }
@@ -265,7 +265,7 @@ Result<Range> range_of(const std::string& text) {
   if (numbers.size() != 3 || numbers[2] <= 0 || numbers[1] < numbers[0] ||
       (numbers[1] - numbers[0]) / numbers[2] > kMostSteps)
     return fail(ErrorKind::usage,
-                "--sweep: wanted PATH=FIRST..LAST..STEP, at most {} steps, found '{}'", kMostSteps,
+                "--sweep: expected PATH=FIRST..LAST..STEP, at most {} steps, got '{}'", kMostSteps,
                 clip(text));
   range.first = numbers[0], range.last = numbers[1], range.step = numbers[2];
   return range;

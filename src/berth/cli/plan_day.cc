@@ -40,7 +40,7 @@ Status read_transition_cost(const std::optional<std::string>& text, fleet::DayOp
   const auto cents = parse_number(*text);
   if (!cents) return read_seconds("--transition-cost", text, to.change_s);
   if (*cents < 0)
-    return fail(ErrorKind::usage, "--transition-cost: wanted 0 or more, found '{}'", clip(*text));
+    return fail(ErrorKind::usage, "--transition-cost: expected 0 or more, got '{}'", clip(*text));
   to.change_cents = *cents;
   return {};
 }
@@ -58,7 +58,7 @@ Result<fleet::DayOptions> day_options(const DayChoices& given) {
   if (!given.hysteresis) return options;
   const auto part = parse_number(*given.hysteresis);
   if (!part || *part < 0 || *part > 1)
-    return fail(ErrorKind::usage, "--hysteresis: wanted 0 to 1, found '{}'",
+    return fail(ErrorKind::usage, "--hysteresis: expected 0 to 1, got '{}'",
                 clip(*given.hysteresis));
   options.hysteresis = *part;
   return options;
@@ -95,7 +95,7 @@ Result<DayLoads> loads_for(os::Env& env, const fleet::System& system, const DayC
   for (const auto& [option, path] :
        {std::pair("--profile", &given.profile), {"--trace", &given.trace}})
     if (*path && (*path)->empty())
-      return fail(ErrorKind::usage, "{}: wanted a file, found ''", option);
+      return fail(ErrorKind::usage, "{}: expected a file, got ''", option);
   DayLoads loads;
   if (given.profile) {
     BERTH_ASSIGN(const auto text, env.read_file(*given.profile, kMostProfileBytes));

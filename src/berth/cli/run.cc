@@ -308,7 +308,8 @@ class UnreadInput {
 Result<int> submit_and_follow(os::Env& env, const RunOptions& options) {
   if (!options.rows.empty()) return submit_batch(env, options);
   if (options.file.empty() == options.words.empty())
-    return fail(ErrorKind::usage, "wanted either a file or -- and a command; see berth run --help");
+    return fail(ErrorKind::usage,
+                "expected either a file or -- and a command; see berth run --help");
   BERTH_ASSIGN(Prepared prepared, prepare(env, options));
   BERTH_ASSIGN(run::Context context, run::open_context(env));
   if (!options.warm_start.empty()) {

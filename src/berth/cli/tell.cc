@@ -196,7 +196,7 @@ Result<int> tell(os::Env& env, const TellOptions& options) {
   BERTH_ASSIGN(const auto record, context.store->find_run(path.run));
   BERTH_ASSIGN(const auto program, passive_program(record));
   if (path.task.empty())
-    return fail(ErrorKind::usage, "wanted RUN/TASK, such as {}/1, found '{}'", record.name,
+    return fail(ErrorKind::usage, "expected RUN/TASK, such as {}/1, got '{}'", record.name,
                 clip(options.trial));
   BERTH_ASSIGN(const auto task, find_task(context, record, path.task));
   if (store::final(task.state))

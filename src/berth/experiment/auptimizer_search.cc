@@ -34,10 +34,11 @@ Status read_steps(const Field& field, Parameter& parameter) {
   const double steps =
       parameter.max > parameter.min ? (parameter.max - parameter.min) / interval : 0;
   if (!(steps >= 0) || !(steps < static_cast<double>(kMostTrials)))
-    return field.error(fmt::format("wanted an interval that makes at most {} steps, found {}",
+    return field.error(fmt::format("expected an interval that makes at most {} steps, got {}",
                                    kMostTrials, interval));
   if (parameter.integer && interval != std::floor(interval))
-    return field.error(fmt::format("the interval of integers is an integer, found {}", interval));
+    return field.error(
+        fmt::format("expected a whole number as the interval of integers, got {}", interval));
   for (std::int64_t i = 0; i <= static_cast<std::int64_t>(steps + 1e-9); ++i)
     parameter.choices.push_back(
         fmt::format("{:.12g}", parameter.min + static_cast<double>(i) * interval));
@@ -64,7 +65,7 @@ Result<Parameter> read_parameter(const Field& field, bool sequence, ValueTypes& 
     }
     return parameter;
   }
-  if (items.size() != 2) return range.error("wanted [min, max]");
+  if (items.size() != 2) return range.error("expected [min, max]");
   BERTH_ASSIGN(parameter.min, items[0].number());
   BERTH_ASSIGN(parameter.max, items[1].number());
   if (parameter.min > parameter.max) return range.error("max is below min");
@@ -174,7 +175,7 @@ Status read_proposer(const Field& root, AuptimizerExperiment& experiment) {
         "eas trains networks itself, by code of its own, and is none of Berth's methods");
   } else if (proposer != "random") {
     return field->error(fmt::format(
-        "wanted random, sequence, hyperband, bohb, hyperopt, spearmint or passive, found '{}'",
+        "expected random, sequence, hyperband, bohb, hyperopt, spearmint or passive, got '{}'",
         clip(proposer)));
   }
   return {};

@@ -152,7 +152,7 @@ TEST(Auptimizer, ProposersAreTheNearestOfOurs) {
   EXPECT_EQ(hyperband->program.search.budget->max, 9);
   EXPECT_FALSE(hyperband->program.search.model);
   EXPECT_TRUE(error_of(document(R"("proposer": "eas")")).contains("none of Berth's methods"));
-  EXPECT_TRUE(error_of(document(R"("proposer": "best")")).contains("found 'best'"));
+  EXPECT_TRUE(error_of(document(R"("proposer": "best")")).contains("got 'best'"));
 }
 
 TEST(Auptimizer, BudgetsAndBrackets) {
@@ -210,7 +210,7 @@ TEST(Auptimizer, Resources) {
   EXPECT_TRUE(read_experiment(with("passive"))->program.passive);
   EXPECT_EQ(read_experiment(with("passive"))->program.parallel, 1);
   EXPECT_EQ(read_experiment(with("gpu"))->program.resources.get(Known::gpu), 1);
-  EXPECT_NE(error_of(with("tpu")).find("found 'tpu'"), std::string::npos);
+  EXPECT_NE(error_of(with("tpu")).find("got 'tpu'"), std::string::npos);
 }
 
 TEST(Auptimizer, OtherMachines) {

@@ -20,7 +20,7 @@ Result<Values> read_own_point(std::string_view text) {
     const auto equals = word.find('=');
     const std::string name(word.substr(0, equals));
     if (equals == std::string_view::npos || !valid_parameter_name(name))
-      return fail(ErrorKind::invalid, "wanted NAME=VALUE …, or {{NAME: VALUE, …}}, found '{}'",
+      return fail(ErrorKind::invalid, "expected NAME=VALUE …, or {{NAME: VALUE, …}}, got '{}'",
                   clip(text));
     if (find_value(point, name) != nullptr)
       return fail(ErrorKind::invalid, "{} stands there twice", name);

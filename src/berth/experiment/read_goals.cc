@@ -41,7 +41,7 @@ Status read_all(const Field& field, Program& program) {
   }
   BERTH_ASSIGN(const auto items, field.items());
   if (items.empty() || items.size() > kMostGoals)
-    return field.error(fmt::format("wanted 1 to {} goals", kMostGoals));
+    return field.error(fmt::format("expected 1 to {} goals", kMostGoals));
   BERTH_ASSIGN(program.goal, read_goal(items.front(), program));
   for (std::size_t i = 1; i < items.size(); ++i) {
     BERTH_ASSIGN(Goal goal, read_goal(items[i], program));
@@ -59,7 +59,7 @@ void read_constraints(const Field& list, Program& program, Faults& faults) {
   std::vector<Field> items;
   if (!faults.take(items, list.items())) return;
   if (items.empty() || items.size() > kMostConstraints)
-    faults.add(list.error(fmt::format("wanted 1 to {} constraints", kMostConstraints)));
+    faults.add(list.error(fmt::format("expected 1 to {} constraints", kMostConstraints)));
   for (const auto& item : items) {
     std::string text;
     if (!faults.take(text, item.text())) continue;
@@ -76,7 +76,7 @@ Status read_part(const Field& map, std::string_view key, double& part) {
   const auto field = map.find(key);
   if (!field) return {};
   BERTH_ASSIGN(part, field->number());
-  if (part <= 0 || part >= 1) return field->error("wanted a part, above 0 and below 1");
+  if (part <= 0 || part >= 1) return field->error("expected a part, above 0 and below 1");
   return {};
 }
 
@@ -93,7 +93,7 @@ Result<EarlyStop> read_early_stop(const Field& field) {
   }
   if (const auto slack = field.find("slack")) {
     BERTH_ASSIGN(stop.slack, slack->number());
-    if (stop.slack < 0) return slack->error("wanted 0 or more");
+    if (stop.slack < 0) return slack->error("expected 0 or more");
   }
   if (const auto steps = field.find("steps")) {
     BERTH_ASSIGN(stop.steps, exec::integer_within(*steps, 1, kMostTrials));

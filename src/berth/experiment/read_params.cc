@@ -18,7 +18,7 @@ constexpr double kSameStep = 1e-9;  // part of a step: a max that is this near t
 
 /// A bound of integers is exact in a double.
 Status check_integer(const Field& bound, double value) {
-  if (value != std::floor(value)) return bound.error("wanted a whole number, since type is int");
+  if (value != std::floor(value)) return bound.error("expected a whole number, since type is int");
   const auto written = parse_integer(bound.node().text);
   const bool fits = std::abs(value) <= kGreatestInteger &&
                     (!written || std::abs(static_cast<double>(*written)) <= kGreatestInteger);
@@ -39,7 +39,7 @@ Status read_step(const Field& field, Parameter& parameter) {
   if (parameter.scale == Parameter::Scale::log)
     return field.error("a log scale has no even steps: leave out one of step and scale");
   if (parameter.integer && parameter.step != std::floor(parameter.step))
-    return field.error("wanted a whole number, since type is int");
+    return field.error("expected a whole number, since type is int");
   if (range / parameter.step > kGreatestInteger) return field.error("too small for the range");
   const double last = step_point(parameter.min, parameter.step, steps);
   if (std::abs(last - parameter.max) > kSameStep * parameter.step) parameter.max = last;
@@ -95,7 +95,7 @@ Status read_conditions(const Field& field, const Program& program, Parameter& pa
     const auto earlier = std::ranges::find(program.params, name, &Parameter::name);
     if (earlier == program.params.end() || earlier->choices.empty())
       return values.error(
-          fmt::format("wanted a parameter of choices that stands before '{}'", parameter.name));
+          fmt::format("expected a parameter of choices that stands before '{}'", parameter.name));
     Condition condition{.parameter = name, .values = {}};
     ValueTypes types;  // the parameter itself says what they are
     BERTH_TRY(read_values(name, values, condition.values, types));

@@ -217,7 +217,7 @@ Result<Program> read_program(std::string_view text, const std::string& file) {
   BERTH_ASSIGN(const Field root, Field::parse(text, file));
   if (root.is_null()) return root.error("the file is empty");
   if (!root.is_map())
-    return root.error("wanted keys and values: run: COMMAND (an experiment), or steps: (a flow)");
+    return root.error("expected keys and values: run: COMMAND (an experiment), or steps: (a flow)");
   Program program;
   program.kind = "experiment";
   Faults faults;

@@ -80,7 +80,7 @@ Result<Budget> read_budget(const Field& field, std::string_view least, const Pro
   BERTH_ASSIGN(const Field max, field.get("max"));
   BERTH_ASSIGN(budget.min, min.number());
   BERTH_ASSIGN(budget.max, max.number());
-  if (budget.min <= 0) return min.error("wanted more than 0");
+  if (budget.min <= 0) return min.error("expected more than 0");
   if (budget.max < budget.min) return max.error(fmt::format("max is below {}", least));
   return budget;
 }
@@ -130,7 +130,7 @@ Status read_population(const Field& search, const Field& root, Program& program)
   budget.every = budget.min;
   if (budget.max / budget.every > kMostParts ||
       budget.max / budget.every * static_cast<double>(program.search.samples) > kMostTrials)
-    return field.error(fmt::format("wanted at most {} parts of the budget, and {} trials in all",
+    return field.error(fmt::format("expected at most {} parts of the budget, and {} trials in all",
                                    kMostParts, kMostTrials));
   if (!whole(budget)) program.types.floats.insert(budget.parameter);
   program.search.budget = budget;

@@ -114,7 +114,7 @@ TEST(Space, RefusesWhatItCannotRepresent) {
        "f.yaml:2: params.x.max: expected a whole number from -9007199254740992 to "
        "9007199254740992; got 9007199254740993"},
       {"{min: 0, max: 1.5, type: int}",
-       "f.yaml:2: params.x.max: wanted a whole number, since type is int"},
+       "f.yaml:2: params.x.max: expected a whole number, since type is int"},
       {"{min: 0, max: 1, step: 1.5}",
        "f.yaml:2: params.x.step: expected more than 0 and at most max - min, 1; got 1.5"},
       {"{min: 1e16, max: 10000000000000010, step: 0.5}",

@@ -53,7 +53,7 @@ Status check(const AutoscalerOptions& o) {
         {"the greatest jump", o.most_jump, 1.0, 1e6},
         {"the greatest drift", o.most_drift, 0.0, 10.0}})
     if (!(value >= least && value <= most))
-      return fail(ErrorKind::invalid, "{}: wanted {} to {}, found {}", what, least, most, value);
+      return fail(ErrorKind::invalid, "{}: expected {} to {}, got {}", what, least, most, value);
   return {};
 }
 

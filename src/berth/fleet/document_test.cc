@@ -63,11 +63,11 @@ TEST(FleetDocument, FaultsAreNamedByTheirPath) {
           R"({"serverData": {"servers": [{"name": "S"}, {"name": "T", "maxQueueSize": -1}]}})"),
       "fleet.json: serverData.servers[1].maxQueueSize: -1, at least 0 can be");
   EXPECT_EQ(error_of(R"({"models": [{"name": "M", "acc": "A", "perfParms": {"alpha": "x"}}]})"),
-            "fleet.json: models[0].perfParms.alpha: wanted a number, found \"x\"");
+            "fleet.json: models[0].perfParms.alpha: expected a number, got \"x\"");
   EXPECT_EQ(error_of(R"({"models": [{"name": "M", "acc": "A", "perfParms": {"gamma": -0.5}}]})"),
             "fleet.json: models[0].perfParms.gamma: -0.5, at least 0 can be");
   EXPECT_EQ(error_of(R"({"count": [{"type": "T", "count": 1.5}]})"),
-            "fleet.json: count[0].count: wanted a whole number, found 1.5");
+            "fleet.json: count[0].count: expected a whole number, got 1.5");
   EXPECT_EQ(error_of(R"({"serviceClasses": [{"name": "C", "priority": 0}]})"),
             "fleet.json: serviceClasses[0].priority: 0, at least 1 can be");
   EXPECT_EQ(error_of(R"({"servers": [{"name": "S"}, {"name": "S"}]})"),
@@ -75,7 +75,7 @@ TEST(FleetDocument, FaultsAreNamedByTheirPath) {
   EXPECT_EQ(error_of(R"({"servers": [{"name": "S", "NAME": "T"}]})"),
             "fleet.json: servers[0].NAME: given twice");
   EXPECT_TRUE(error_of("{").starts_with("fleet.json: not JSON"));
-  EXPECT_TRUE(error_of("[]").starts_with("fleet.json: wanted an object"));
+  EXPECT_TRUE(error_of("[]").starts_with("fleet.json: expected an object"));
   EXPECT_TRUE(error_of(R"({"x": 1})").starts_with("fleet.json: nothing of a fleet"));
   EXPECT_TRUE(error_of(R"({"count": [{"type": "T", "count": 1e999}]})")
                   .starts_with("fleet.json: not JSON"));
@@ -96,8 +96,8 @@ TEST(FleetDocument, PartsOfAMixAddUp) {
     return error_in(changed);
   };
   const std::string at = "fleet.json: servers[0].currentAlloc";
-  EXPECT_EQ(error_in(R"({"parts": 3})"), at + ".parts: wanted a list, found 3");
-  EXPECT_EQ(error_in(R"({"parts": [3]})"), at + ".parts[0]: wanted an object, found 3");
+  EXPECT_EQ(error_in(R"({"parts": 3})"), at + ".parts: expected a list, got 3");
+  EXPECT_EQ(error_in(R"({"parts": [3]})"), at + ".parts[0]: expected an object, got 3");
   EXPECT_EQ(error_with(R"("cost": 2)", R"("cost": -2)"),
             at + ": parts[1].cost: -2, at least 0 can be");
   EXPECT_EQ(error_with("\"B\"", "\"A\""), at + ": parts[1]: 'A' is given twice");
@@ -191,7 +191,7 @@ TEST(FleetDocument, KeysThatOtherPlannersLackAreReadAndWrittenBack) {
     EXPECT_EQ(plain.find(key), std::string::npos) << key;
 
   EXPECT_EQ(error_of(R"({"models": [{"name": "M", "acc": "A", "perfParms": {"form": "both"}}]})"),
-            "fleet.json: models[0].perfParms.form: wanted one of sum, max, found \"both\"");
+            "fleet.json: models[0].perfParms.form: expected one of sum, max, got \"both\"");
   EXPECT_EQ(
       error_of(R"({"servers": [{"name": "S", "currentAlloc": {"load": {"arrivalCv": 21}}}]})"),
       "fleet.json: servers[0].currentAlloc: arrivalCv: 21, at most 20 can be");
@@ -237,15 +237,15 @@ TEST(FleetDocument, HistogramsThatAreNoneAreRefused) {
   EXPECT_EQ(error_with(R"({"outTokensCv": 1, )" + kBimodal + "}"),
             at + ": outTokensCv: 1, that of outTokensHistogram is 0.8660254037844386");
   EXPECT_EQ(error_with(R"({"inTokensHistogram": {}})"),
-            at + ".inTokensHistogram: wanted a list, found {}");
+            at + ".inTokensHistogram: expected a list, got {}");
   EXPECT_EQ(error_with(R"({"inTokensHistogram": []})"),
             at + ".inTokensHistogram: no bin has a weight");
   EXPECT_EQ(error_with(R"({"inTokensHistogram": [7]})"),
-            at + ".inTokensHistogram[0]: wanted an object, found 7");
+            at + ".inTokensHistogram[0]: expected an object, got 7");
   EXPECT_EQ(error_with(R"({"inTokensHistogram": [{"tokens": 7}]})"),
-            at + ".inTokensHistogram[0]: wanted tokens and a weight");
+            at + ".inTokensHistogram[0]: expected tokens and a weight");
   EXPECT_EQ(error_with(R"({"inTokensHistogram": [{"tokens": 7, "weight": "x"}]})"),
-            at + ".inTokensHistogram[0].weight: wanted a number, found \"x\"");
+            at + ".inTokensHistogram[0].weight: expected a number, got \"x\"");
   EXPECT_EQ(error_with(R"({"inTokensHistogram": [{"tokens": 7, "weight": -2}]})"),
             at + ".inTokensHistogram[0].weight: -2, 0 to 1000000000000 can be");
   EXPECT_EQ(error_with(R"({"inTokensHistogram": [{"tokens": 7, "weight": 1},

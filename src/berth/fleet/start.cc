@@ -62,7 +62,7 @@ Start combine(const Start& own, const Start& general) {
 Status check(const Start& start) {
   const auto within_bounds = [](std::string_view field, double value, double most) -> Status {
     if (value >= 0 && value <= most) return {};
-    return fail(ErrorKind::invalid, "{}: {}, wanted 0 to {}", field, value, most);
+    return fail(ErrorKind::invalid, "{}: {}, expected 0 to {}", field, value, most);
   };
   BERTH_TRY(within_bounds("port", start.port, kMostPort));
   BERTH_TRY(within_bounds("cpu", start.cpu, kMostCores));

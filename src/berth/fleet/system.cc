@@ -45,7 +45,7 @@ Status check_all(const std::map<std::string, T>& entries, std::string_view what)
 
 Status check(const Accelerator& a) {
   if (!a.resource.empty() && !is_qualified_name(a.resource))
-    return fail(ErrorKind::invalid, "resource: '{}', wanted a name such as nvidia.com/gpu",
+    return fail(ErrorKind::invalid, "resource: '{}', expected a name such as nvidia.com/gpu",
                 clip(a.resource));
   if (a.node_selector)
     for (const auto& [key, value] : *a.node_selector)
@@ -144,7 +144,7 @@ Status check_roles(const Allocation& whole) {
       (whole.parts.size() == 2 && count(Role::prefill) == 1 && count(Role::decode) == 1))
     return {};
   return fail(ErrorKind::invalid,
-              "parts: wanted one with the role prefill and one with decode, found {} and {} among "
+              "parts: expected one with the role prefill and one with decode, got {} and {} among "
               "{}",
               count(Role::prefill), count(Role::decode), whole.parts.size());
 }
@@ -259,7 +259,7 @@ Status set_capacity(System& system, const std::string& path, double value) {
   for (const auto& [type, capacity] : system.capacities) {
     if (capacity.purchases.empty()) continue;
     if (path == type)
-      return fail(ErrorKind::invalid, "has kinds of purchase: wanted one of them, such as {}.{}",
+      return fail(ErrorKind::invalid, "has kinds of purchase: expected one of them, such as {}.{}",
                   type, name(capacity.purchases.begin()->first));
     for (const auto& [kind, purchase] : capacity.purchases) {
       const std::string of = fmt::format("{}.{}", type, name(kind));

@@ -84,18 +84,18 @@ std::string advice_on_source(std::string_view text, const std::vector<Step>& ste
 }
 
 std::string advice_on_names(std::string_view key, const Field& found) {
-  if (found.is_null()) return "is empty: wanted NAME: VALUE";
+  if (found.is_null()) return "is empty: expected NAME: VALUE";
   const auto* node = &found.node();
   if (found.is_list()) {
     const bool some =
         !node->children.empty() && node->children.front().kind == DocumentNode::Kind::scalar;
     return fmt::format(
-        "wanted names and what each stands for, found a list; give it a name: {}: "
+        "expected names and what each stands for, got a list; give it a name: {}: "
         "{{NAME: {}}}",
         key, some ? clip(node->children.front().text, 40) : "VALUE");
   }
   return fmt::format(
-      "wanted names and what each stands for, found '{}'; give it a name: {}: "
+      "expected names and what each stands for, got '{}'; give it a name: {}: "
       "{{NAME: {}}}",
       clip(node->text, 40), key, clip(node->text, 40));
 }

@@ -14,7 +14,7 @@ constexpr double kMostAmount = 4e18;  // below 2^62: sums of two fit
 constexpr double kWhole = 1e-6;       // a count this near to an integer is one
 constexpr double kLongestSeconds = 36'500.0 * 24 * 3600;
 
-constexpr std::string_view kNotAdvised = "auto is for mem, cpu and timeout; wanted an amount";
+constexpr std::string_view kNotAdvised = "auto is for mem, cpu and timeout; expected an amount";
 
 bool is_advised(std::string_view resource) {
   return resource == kTimeLimit || resource == name(Known::mem) || resource == name(Known::cpu);
@@ -31,7 +31,7 @@ Result<std::int64_t> amount_of(const ScaledAmount& scaled, std::int64_t attempt)
   const bool time = scaled.resource == kTimeLimit;
   if (time && (value <= 0 || value > kLongestSeconds))
     return fail(ErrorKind::invalid,
-                "attempt {} would have a time limit of {} s, wanted more than 0", attempt,
+                "attempt {} would have a time limit of {} s, expected more than 0", attempt,
                 format_number(value));
   if (value < 0)
     return fail(ErrorKind::invalid, "attempt {} would ask for less than nothing ({})", attempt,

@@ -15,7 +15,7 @@ using Operation = Expression::Operation;
 
 constexpr int kDeepest = 64;
 constexpr std::size_t kLongestExpression = 1000;
-constexpr std::string_view kWanted = "wanted numbers, {attempt}, parameters, + - * /, min, max";
+constexpr std::string_view kWanted = "expected numbers, {attempt}, parameters, + - * /, min, max";
 
 struct Quantity {
   double value = 0;
@@ -74,7 +74,7 @@ class Parser {
   }
 
   std::unexpected<Error> unexpected_text() const {
-    return fail(ErrorKind::invalid, "{}; found {}", kWanted,
+    return fail(ErrorKind::invalid, "{}; got {}", kWanted,
                 rest_.empty() ? "the end" : fmt::format("'{}'", clip(rest_)));
   }
 
@@ -160,7 +160,7 @@ class Parser {
     }
     rest_.remove_prefix(word.size());
     const std::size_t begin = expression_.operations.size();
-    if (!take('(')) return fail(ErrorKind::invalid, "wanted {}(…)", word);
+    if (!take('(')) return fail(ErrorKind::invalid, "expected {}(…)", word);
     BERTH_TRY(sum());
     while (!automatic && take(',')) {
       BERTH_TRY(sum());

@@ -197,7 +197,7 @@ TEST(AttemptRequest, WhatALaterAttemptWouldAskForIsCheckedFirst) {
             "whole ones");
   EXPECT_EQ(
       told("    timeout: '3m - {attempt} * 1m'\n"),
-      "f.yaml:7: steps.a.timeout: attempt 3 would have a time limit of 0 s, wanted more than 0");
+      "f.yaml:7: steps.a.timeout: attempt 3 would have a time limit of 0 s, expected more than 0");
   EXPECT_NE(told("    resources: {gpu: auto}\n").find("auto is for mem, cpu and timeout"),
             std::string::npos);
   EXPECT_NE(told("    resources: {mem: '{list} * 1G'}\n").find("parameters of one value"),

@@ -149,7 +149,7 @@ class FilesReader {
     }
     if (steps->is_list())
       return steps->error(
-          "wanted names and their steps, found a list: write 'NAME:' in place of '- '");
+          "expected names and their steps, got a list: write 'NAME:' in place of '- '");
     BERTH_ASSIGN(const auto entries, steps->entries());
     if (entries.empty()) return steps->error("there is no step");
     for (const auto& [name, field] : entries) {

@@ -47,7 +47,7 @@ TEST(ReadFlow, TheShellIsTheStrictOneUnlessTheFileOrTheStepSaysOtherwise) {
       << "as an older run was submitted";
   EXPECT_EQ(spec(build("steps: {a: {run: x | y}}"), "a").command,
             (Words{"bash", "--norc", "-euo", "pipefail", "-c", "x | y"}));
-  EXPECT_NE(complaint("steps: {a: {run: x, shell: bahs}}").find("wanted bash, sh or a list"),
+  EXPECT_NE(complaint("steps: {a: {run: x, shell: bahs}}").find("expected bash, sh or a list"),
             std::string::npos);
 }
 
@@ -111,7 +111,7 @@ TEST(ReadFlow, SandboxesAreOfTheFileOrOfTheStepAndMayShowMore) {
   EXPECT_FALSE(flow.steps[2].container.isolated());
   EXPECT_TRUE(flow.steps[3].container.isolated());
   for (const auto& [wrong, said] : {std::pair("sandbox: maybe", "steps.a.sandbox"),
-                                    std::pair("sandbox: [data]", "wanted a path from"),
+                                    std::pair("sandbox: [data]", "expected a path from"),
                                     std::pair("sandbox: {a: b}", "steps.a.sandbox")})
     EXPECT_NE(complaint(fmt::format("steps: {{a: {{run: x, {}}}}}", wrong)).find(said),
               std::string::npos)
@@ -121,7 +121,7 @@ TEST(ReadFlow, SandboxesAreOfTheFileOrOfTheStepAndMayShowMore) {
 TEST(ReadFlow, NoCoreIsNoneAndNoTimeAnError) {
   EXPECT_TRUE(read("steps: {a: {run: x, resources: {cpu: 0}}}").steps[0].resources.empty());
   EXPECT_EQ(to_string(read("steps: {a: {run: x, resources: {}}}").steps[0].resources), "cpu 1");
-  EXPECT_NE(complaint("steps: {a: {run: x, timeout: 0s}}").find("timeout: wanted more than 0"),
+  EXPECT_NE(complaint("steps: {a: {run: x, timeout: 0s}}").find("timeout: expected more than 0"),
             std::string::npos);
 }
 
@@ -186,7 +186,7 @@ TEST(ReadFlow, WrongKeysAndNames) {
       {"steps:\n  split: {run: x}\n  b: {run: x, needs: [splt]}",
        "f.yaml:3: steps.b.needs[0]: no step is called 'splt'; did you mean 'split'?"},
       {"steps:\n  a: {run: x, retries: -1}",
-       "f.yaml:2: steps.a.retries: wanted 0 to 1000, found -1"},
+       "f.yaml:2: steps.a.retries: expected 0 to 1000, got -1"},
       {"steps:\n  a: {run: x, out: {o: /tmp/x}}",
        "f.yaml:2: steps.a.out.o: an output stays in the folder of the flow's file"},
       {"steps:\n  a: {run: x, out: {o: ../x}}",
@@ -299,33 +299,33 @@ TEST(ReadFlow, WrongConditions) {
         "json(s.o, a.b, 'c.d') != x and mode == x", "json(s.d/{mode}.json, x) == ''"})
     EXPECT_EQ(with(good), "nothing") << good;
   const std::pair<std::string_view, std::string_view> kCases[] = {
-      {"mode", "wanted ==, !=, <, <=, > or >=, found 'the end'"},
-      {"", "wanted the name of a value, found 'the end'"},
+      {"mode", "expected ==, !=, <, <=, > or >=, got 'the end'"},
+      {"", "expected the name of a value, got 'the end'"},
       {"mod == 1", "no value is called 'mod'; did you mean 'mode'?"},
       {"1 == 1",
        "no value is called '1'; a term names a parameter or a variable of the step, or env.NAME"},
-      {"mode == 1 or mode == 2", "terms are joined by 'and' alone; found 'or'"},
-      {"mode == 1 and", "wanted the name of a value, found 'the end'"},
+      {"mode == 1 or mode == 2", "terms can only be joined by 'and'; got 'or'"},
+      {"mode == 1 and", "expected the name of a value, got 'the end'"},
       {"not mode == 1", "'not' stands before exists(…) only; else say !="},
-      {"mode == ", "wanted what to compare with, found 'the end'"},
+      {"mode == ", "expected what to compare with, got 'the end'"},
       {"mode = 1", "'=' means nothing here; to compare say =="},
       {"mode == 'x", "a quote is not closed"},
-      {"exists(x", "wanted ')', found 'the end'"},
+      {"exists(x", "expected ')', got 'the end'"},
       {"exists(a/../b)", "'..' may only stand in front of a path"},
       {"exists({x})", "nothing is called {x}; known are: mode"},
       {"mode < fast", "< compares numbers; 'fast' is none"},
       {"mode == {mod}", "nothing is called {mod}; did you mean {mode}?"},
-      {"metric(s) < 1", "wanted metric(STEP, NAME), found 1 of the two"},
-      {"metric(s loss) < 1", "wanted metric(STEP, NAME), found 'loss'"},
+      {"metric(s) < 1", "expected metric(STEP, NAME), got 1 of the two"},
+      {"metric(s loss) < 1", "expected metric(STEP, NAME), got 'loss'"},
       {"metric(zzz, loss) < 1", "no step is called 'zzz'; there are a, s"},
-      {"metric(s, loss", "wanted metric(STEP, NAME), found 'the end'"},
-      {"metric(s, loss,) > 1", "wanted metric(STEP, NAME), found ')'"},
-      {"metric(s, loss)", "wanted ==, !=, <, <=, > or >=, found 'the end'"},
+      {"metric(s, loss", "expected metric(STEP, NAME), got 'the end'"},
+      {"metric(s, loss,) > 1", "expected metric(STEP, NAME), got ')'"},
+      {"metric(s, loss)", "expected ==, !=, <, <=, > or >=, got 'the end'"},
       {"json(s.o) == 1",
-       "wanted json(STEP.OUTPUT, KEY): a file that a step writes, and a key in it"},
-      {"json(x.json, a) == 1", "'x.json' is no output of a step; wanted json(STEP.OUTPUT, KEY)"},
+       "expected json(STEP.OUTPUT, KEY): a file that a step writes, and a key in it"},
+      {"json(x.json, a) == 1", "'x.json' is no output of a step; expected json(STEP.OUTPUT, KEY)"},
       {"json(s.o, a..b) == 1", "'a..b' is no way to a value: keys are joined by single dots"},
-      {"json(s.d/*, a) == 1", "'s.d/*' is a pattern; wanted one file"},
+      {"json(s.d/*, a) == 1", "'s.d/*' is a pattern; expected one file"},
       {"json(s.d, a) == 1",
        "json(s.d, a): the output is a directory; name a file in it: s.d/FILE"}};
   for (const auto& [when, message] : kCases) {

@@ -17,7 +17,7 @@ Result<Words> interpreter_of(const Field& step, std::string_view script) {
     BERTH_ASSIGN(const std::string text, exec::process_text(*shell));
     if (text != "bash") {
       const auto parts = words(text);
-      if (parts.empty()) return shell->error("wanted a program, such as python3");
+      if (parts.empty()) return shell->error("expected a program, such as python3");
       return Words(parts.begin(), parts.end());
     }
   } else if (script.starts_with("#!")) {

@@ -58,7 +58,7 @@ class Reader {
       if (next_ == tokens_.size()) return terms;
       if (terms.size() == kMostTerms) return at_.error("too many terms");
       if (!tokens_[next_].is("and"))
-        return at_.error(fmt::format("terms are joined by 'and' alone; found '{}'", clip(peek())));
+        return at_.error(fmt::format("terms can only be joined by 'and'; got '{}'", clip(peek())));
       ++next_;
     }
   }
@@ -85,14 +85,14 @@ class Reader {
                                                      ">=", "(",  ")", "and"};
     if (next_ == tokens_.size() ||
         std::ranges::any_of(kSigns, [&](auto sign) { return tokens_[next_].is(sign); }))
-      return at_.error(fmt::format("wanted {}, found '{}'", what, clip(peek())));
+      return at_.error(fmt::format("expected {}, got '{}'", what, clip(peek())));
     return tokens_[next_++];
   }
 
   /// Up to the closing parenthesis, with commas between them.
   Result<std::vector<Token>> take_arguments(std::string_view usage) {
     const auto wrong = [&](std::string_view found) {
-      return at_.error(fmt::format("wanted {}, found '{}'", usage, clip(found)));
+      return at_.error(fmt::format("expected {}, got '{}'", usage, clip(found)));
     };
     std::vector<Token> found;
     bool wants = true;
@@ -125,7 +125,7 @@ class Reader {
       BERTH_ASSIGN(const Token path, take_value("a path"));
       BERTH_ASSIGN(term.path, sources_.file(path.text));
       BERTH_TRY(check_names(term.path.pattern, known_, at_));
-      if (!take(")")) return at_.error(fmt::format("wanted ')', found '{}'", clip(peek())));
+      if (!take(")")) return at_.error(fmt::format("expected ')', got '{}'", clip(peek())));
       term.text = fmt::format("{}exists({})", term.negated ? "not " : "", path.text);
       return term;
     }
@@ -148,7 +148,7 @@ class Reader {
     constexpr std::string_view kUsage = "metric(STEP, NAME)";
     BERTH_ASSIGN(const auto arguments, take_arguments(kUsage));
     if (arguments.size() != 2)
-      return at_.error(fmt::format("wanted {}, found {} of the two", kUsage, arguments.size()));
+      return at_.error(fmt::format("expected {}, got {} of the two", kUsage, arguments.size()));
     BERTH_ASSIGN(const StepIndex step, sources_.step(arguments[0].text));
     term.path.step = step;
     term.keys = {arguments[1].text};
@@ -162,14 +162,15 @@ class Reader {
     BERTH_ASSIGN(const auto arguments, take_arguments(kUsage));
     if (arguments.size() < 2)
       return at_.error(
-          fmt::format("wanted {}: a file that a step writes, and a key in it", kUsage));
+          fmt::format("expected {}: a file that a step writes, and a key in it", kUsage));
     BERTH_ASSIGN(term.path, sources_.file(arguments[0].text));
     if (!term.path.step)
       return at_.error(
-          fmt::format("'{}' is no output of a step; wanted {}", clip(arguments[0].text), kUsage));
+          fmt::format("'{}' is no output of a step; expected {}", clip(arguments[0].text), kUsage));
     BERTH_TRY(check_names(term.path.pattern, known_, at_));
     if (fileset::is_pattern(term.path.pattern))
-      return at_.error(fmt::format("'{}' is a pattern; wanted one file", clip(arguments[0].text)));
+      return at_.error(
+          fmt::format("'{}' is a pattern; expected one file", clip(arguments[0].text)));
     Words shown{arguments[0].text};
     for (const auto& key : std::span(arguments).subspan(1)) {
       shown.push_back(key.quoted ? fmt::format("'{}'", key.text) : key.text);
@@ -193,7 +194,7 @@ class Reader {
                           ? kSignNames.value(tokens_[next_].text)
                           : std::nullopt;
     if (!sign)
-      return at_.error(fmt::format("wanted ==, !=, <, <=, > or >=, found '{}'", clip(peek())));
+      return at_.error(fmt::format("expected ==, !=, <, <=, > or >=, got '{}'", clip(peek())));
     ++next_;
     term.sign = *sign;
     BERTH_ASSIGN(Token right, take_value("what to compare with"));

@@ -181,9 +181,9 @@ class InUse {
 
 Result<std::string> Runs::record(const Command& command, bool elsewhere) {
   if (command.argv.empty())
-    return fail(ErrorKind::invalid, "argv: wanted a command, found nothing");
+    return fail(ErrorKind::invalid, "argv: expected a command, got nothing");
   if (command.retries < 0 || command.timeout.count() < 0)
-    return fail(ErrorKind::invalid, "retries and timeout: wanted at least 0");
+    return fail(ErrorKind::invalid, "retries and timeout: expected at least 0");
   experiment::Program program = run::program_of_command(command.argv);
   if (!command.name.empty()) program.name = command.name;
   if (!experiment::valid_name(program.name))

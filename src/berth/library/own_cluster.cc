@@ -110,7 +110,7 @@ class OwnCluster final : public cluster::Cluster {
       enough = room->dry_run({min, "", wish.selection}).has_value();
     }
     if (enough) return ours;
-    return fail(ErrorKind::invalid, "allocate() of the cluster: wanted {}{}, got {} of {}",
+    return fail(ErrorKind::invalid, "allocate() of the cluster: requested {}{}, got {} of {}",
                 to_string(min), machine::text_of(wish.selection), to_string(own.resources),
                 own.machine);
   }

@@ -16,7 +16,7 @@ namespace {
 Result<std::vector<machine::DeviceShare>> numbered(const Resources& resources) {
   const std::int64_t count = resources.get(Known::gpu);
   if (count > static_cast<std::int64_t>(topology::kMostDevices))
-    return fail(ErrorKind::invalid, "wanted at most {} gpu, found {}", topology::kMostDevices,
+    return fail(ErrorKind::invalid, "expected at most {} gpu, got {}", topology::kMostDevices,
                 count);
   std::vector<machine::DeviceShare> shares;
   for (int i = 0; i < count; ++i) {

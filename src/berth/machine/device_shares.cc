@@ -125,7 +125,7 @@ std::string wanted_text(const DeviceNeed& need) {
   if (!selection.slot_sizes.empty()) withs.push_back(sizes_text(selection.slot_sizes) + " slots");
   if (selection.memory_min > 0)
     withs.push_back("a gpu_mem_min of " + format_bytes(selection.memory_min));
-  return fmt::format("wanted {}{}{}", need.count, withs.empty() ? "" : " with ",
+  return fmt::format("requested {}{}{}", need.count, withs.empty() ? "" : " with ",
                      join(withs, " and "));
 }
 
@@ -139,14 +139,14 @@ std::string missing_required(std::span<const DeviceShare> devices, const DeviceN
     const bool is_one = device != devices.end();
     if (is_one)
       if (const auto [other, is_new] = names.emplace(device->uuid, name); !is_new)
-        return fmt::format("wanted with {} and {} (gpu_require), which are one device",
+        return fmt::format("requested devices {} and {} (gpu_require), which are the same device",
                            clip(other->second), clip(name));
     if (is_one && fits(*device, need)) continue;
     const bool is_held = is_one && !total && accepts(need.selection, *device);
-    return fmt::format("wanted with {} (gpu_require), which is {}", clip(name),
+    return fmt::format("requested device {} (gpu_require), which is {}", clip(name),
                        !is_one   ? "no device of this machine"
                        : is_held ? "held"
-                                 : "not of the size that is wanted");
+                                 : "not of the requested size");
   }
   return "";
 }
@@ -169,7 +169,7 @@ std::optional<std::pair<Known, std::string>> missing_part(std::span<const Device
         total && most == 0 ? " (what the devices have is not told)" : "";
     return std::pair(
         known, fmt::format(
-                   "wanted {} of {}, {} has {}{}", format_amount(name(known), wanted),
+                   "requested {} of {}, {} has {}{}", format_amount(name(known), wanted),
                    need.count == 1 ? "one device" : fmt::format("each of {} devices", need.count),
                    total ? "the largest" : "the freest", format_amount(name(known), most), untold));
   }
@@ -311,7 +311,7 @@ std::pair<Known, std::string> shortage(std::span<const DeviceShare> devices, con
     return gpu(missing, fit);
   if (fit >= need.count) {
     const auto& required = need.selection.required;
-    return gpu(fmt::format("wanted {}{} as a group of gpu_policy {}, which has none{} here",
+    return gpu(fmt::format("requested {}{} as a group of gpu_policy {}, which has none{} here",
                            need.count, required.empty() ? "" : " with " + join(required, ","),
                            placement::name(need.selection.policy), total ? "" : " free"),
                fit);

@@ -263,8 +263,8 @@ Status check_safe(os::Env& env, const std::string& directory) {
   wanted += relative ? named : named.substr(slash + 1);
   BERTH_ASSIGN(const auto real, env.real_path(named));
   if (real != wanted)
-    return fail(ErrorKind::denied, "{}: a link to {}, wanted the ledger's directory itself", named,
-                real);
+    return fail(ErrorKind::denied, "{}: a link to {}, expected the ledger's directory itself",
+                named, real);
   BERTH_ASSIGN(const auto status, env.status(named));
   const bool shared = status.owner == 0 && (status.mode & S_ISVTX) != 0;
   if (status.owner == env.user() || shared) return {};

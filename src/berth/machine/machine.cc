@@ -185,14 +185,14 @@ std::unexpected<Error> Machine::refuse_for_good(std::string_view resource,
                                                 std::int64_t wanted) const {
   const auto total = total_.resources.get(resource);
   const auto meant = total == 0 ? meant_resource(resource) : std::string_view();
-  return fail(ErrorKind::impossible, "{}: wanted {}, the total is {}{}", resource,
+  return fail(ErrorKind::impossible, "{}: requested {}, the total is {}{}", resource,
               format_amount(resource, wanted), format_amount(resource, total),
               meant.empty() ? "" : fmt::format("; did you mean '{}'?", meant));
 }
 
 std::unexpected<Error> Machine::refuse_for_now(std::string_view resource,
                                                std::int64_t wanted) const {
-  return fail(ErrorKind::busy, "{}: wanted {}, free {} of {}{}", resource,
+  return fail(ErrorKind::busy, "{}: requested {}, free {} of {}{}", resource,
               format_amount(resource, wanted), format_amount(resource, free_of(resource)),
               format_amount(resource, total_.resources.get(resource)), holders_of(resource));
 }

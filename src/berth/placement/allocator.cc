@@ -18,9 +18,9 @@ Result<Answer> Allocator::allocate(Policy& policy, int count, DeviceSet required
 }
 
 Status Allocator::allocate_these(DeviceSet devices) {
-  if (devices == 0) return fail(ErrorKind::invalid, "no devices wanted, at least 1 can be");
+  if (devices == 0) return fail(ErrorKind::invalid, "expected at least 1 device, got 0");
   if ((devices & ~all_) != 0)
-    return fail(ErrorKind::invalid, "wanted {}: the machine has {} devices, from 0",
+    return fail(ErrorKind::invalid, "expected {}: the machine has {} devices, from 0",
                 text(devices & ~all_), size(all_));
   if ((devices & ~available_) != 0)
     return fail(ErrorKind::busy, "{} held already", text(devices & ~available_));

@@ -75,7 +75,7 @@ TEST(PlacementInC, ErrorsHaveCodesAndWordsThatFit) {
   Handle handle(testing::dgx1_volta());
   berth_placement_answer answer{7, 7, 7, 7, 7, 7, 7};
   EXPECT_EQ(handle.choose(BERTH_PLACEMENT_PACKED, {3, 0, 3, 0}, answer), BERTH_PLACEMENT_BUSY);
-  EXPECT_STREQ(handle.message.data(), "3 devices wanted, 2 available: {0,1}");
+  EXPECT_STREQ(handle.message.data(), "3 devices requested, 2 available: {0,1}");
   EXPECT_EQ(handle.choose(BERTH_PLACEMENT_PACKED, {255, 0, 9, 0}, answer),
             BERTH_PLACEMENT_IMPOSSIBLE);
   EXPECT_EQ(handle.choose(BERTH_PLACEMENT_PACKED, {255, 0, 0, 0}, answer), BERTH_PLACEMENT_INVALID);

@@ -41,7 +41,7 @@ Result<std::string> read_regular(os::Env& env, const std::string& file) {
                                                    "socket", "device",    "something else"};
   BERTH_ASSIGN(const auto status, env.status(file));
   if (status.kind == os::FileStatus::Kind::file) return env.read_file(file, kFileMost);
-  return fail(ErrorKind::invalid, "{}: wanted a file of clusters, found a {}", file,
+  return fail(ErrorKind::invalid, "{}: expected a file of clusters, got a {}", file,
               kKinds.at(static_cast<std::size_t>(status.kind)));
 }
 
@@ -87,13 +87,13 @@ Result<ClusterEntry> read_entry(const std::string& name, const Field& body) {
     BERTH_ASSIGN(entry.lease, lease->duration());
     constexpr Duration kLeast = std::chrono::seconds(1);
     constexpr Duration kMost = std::chrono::hours(24 * 30);
-    if (entry.lease < kLeast || entry.lease > kMost) return lease->error("wanted 1s to 30d");
+    if (entry.lease < kLeast || entry.lease > kMost) return lease->error("expected 1s to 30d");
   }
   if (const auto outlive = body.find("outlive")) BERTH_TRY(read_outlive(*outlive, entry));
   entry.timeout = std::max(entry.timeout, entry.lease);
   if (const auto reconnect = body.find("reconnect")) {
     BERTH_ASSIGN(entry.reconnect, reconnect->duration());
-    if (entry.reconnect <= Duration(0)) return reconnect->error("wanted more than 0");
+    if (entry.reconnect <= Duration(0)) return reconnect->error("expected more than 0");
   }
   if (const auto shares = body.find("shared_folders")) {
     BERTH_ASSIGN(entry.shares, truth_of(*shares));
@@ -129,11 +129,11 @@ Result<SshHost> read_host(const Field& field) {
     BERTH_ASSIGN(host->direct, direct->text());
     if (lower(host->direct) == "true" || lower(host->direct) == "false")
       return direct->error(
-          "wanted user@host[:port]; `direct: false` beside `hosts` is for all of them");
+          "expected user@host[:port]; `direct: false` beside `hosts` is for all of them");
     const auto address = parse_ssh_host(host->direct);
     if (!address) return direct->error(address.error());
     if (!address->key.empty())
-      return direct->error("wanted user@host[:port]: keys are those of the sending host's user");
+      return direct->error("expected user@host[:port]: keys are those of the sending host's user");
   }
   return host;
 }
@@ -161,7 +161,7 @@ Result<OpenedCluster> open_ssh(os::Env& env, const ClusterEntry& entry, const Ag
     }
   BERTH_ASSIGN(const Field list, entry.body.get("hosts"));
   BERTH_ASSIGN(const auto items, list.items());
-  if (items.empty()) return list.error("wanted one host at least");
+  if (items.empty()) return list.error("expected one host at least");
   const std::string home = env.variable("HOME").value_or("");
   const std::string sockets = ssh_sockets(env);
   std::vector<std::unique_ptr<Host>> hosts;
@@ -262,7 +262,7 @@ Result<ClusterEntry> find_cluster(os::Env& env, const std::string& name) {
 Result<std::string> with_cluster(std::string_view text, const std::string& name,
                                  const std::vector<std::string>& hosts) {
   if (!is_name(name))
-    return fail(ErrorKind::usage, "'{}': wanted letters, digits, '-', '_' and '.'", clip(name));
+    return fail(ErrorKind::usage, "'{}': expected letters, digits, '-', '_' and '.'", clip(name));
   BERTH_ASSIGN(const auto entries, parse_clusters(text, "clusters.yaml"));
   if (std::ranges::find(entries, name, &ClusterEntry::name) != entries.end())
     return fail(ErrorKind::exists, "there is a cluster '{}' already", name);

@@ -15,7 +15,7 @@ Result<S3> find_s3(os::Env& env) {
   while (s3.endpoint.ends_with('/')) s3.endpoint.pop_back();
   if (!s3.endpoint.empty() &&
       (s3.endpoint.starts_with("s3:") || !parse_url(s3.endpoint) || s3.endpoint.contains('?')))
-    return fail(ErrorKind::invalid, "AWS_ENDPOINT_URL: wanted https://HOST, found '{}'",
+    return fail(ErrorKind::invalid, "AWS_ENDPOINT_URL: expected https://HOST, got '{}'",
                 shown(s3.endpoint));
   if (auto region = given({"AWS_REGION", "AWS_DEFAULT_REGION"}); !region.empty())
     s3.region = std::move(region);

@@ -80,7 +80,7 @@ std::optional<Candidate> best_of(const std::string& partition, const cluster::Wi
   for (const auto& each : nodes) {
     if (each.partition != partition) continue;
     if (time_limit && each.longest && *time_limit > *each.longest) {
-      why = fmt::format("wanted a time limit of {}, it allows {}", format_duration(*time_limit),
+      why = fmt::format("requested a time limit of {}, it allows {}", format_duration(*time_limit),
                         format_duration(*each.longest));
       continue;
     }

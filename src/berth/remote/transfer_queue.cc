@@ -207,7 +207,7 @@ Status TransferQueue::on_frame(agent::Frame frame) {
       return {};
     case FrameKind::data:
       if (!receiver_ || !receiver_->open())
-        return fail(ErrorKind::invalid, "bytes that nobody wanted");
+        return fail(ErrorKind::invalid, "bytes that nobody expected");
       moved_ += std::ssize(frame.bytes);
       return check_room_here(receiver_->add(frame.bytes));
     case FrameKind::end: return on_end();

@@ -96,7 +96,7 @@ Status Resources::add(const Resources& other) {
 
 Status Resources::subtract(const Resources& other) {
   if (const auto lacking = first_short(other); !lacking.empty())
-    return fail(ErrorKind::impossible, "{}: wanted {}, have {}", lacking,
+    return fail(ErrorKind::impossible, "{}: requested {}, have {}", lacking,
                 format_amount(lacking, other.get(lacking)), format_amount(lacking, get(lacking)));
   for (std::size_t i = 0; i < kKnownCount; ++i) known_[i] -= other.known_[i];
   for (const auto& [custom, amount] : other.custom_) set(custom, get(custom) - amount);
@@ -138,7 +138,7 @@ bool valid_resource_name(std::string_view resource) {
 
 Result<std::int64_t> parse_amount(std::string_view resource, std::string_view text) {
   if (trim(text).starts_with('-'))
-    return fail(ErrorKind::invalid, "wanted an amount of at least 0, found '{}'", clip(text));
+    return fail(ErrorKind::invalid, "expected an amount of at least 0, got '{}'", clip(text));
   switch (measure(resource)) {
     case Measure::bytes: return parse_bytes(text);
     case Measure::milli: return parse_milli(text);

@@ -138,7 +138,7 @@ TEST(Resources, AnErrorLeavesTheAmountsAsTheyWere) {
   Resources little = of({{"cpu", 1000}, {"mem", kGi}});
   const auto taken = little.subtract(of({{"cpu", 500}, {"mem", 2 * kGi}}));
   ASSERT_FALSE(taken);
-  EXPECT_EQ(taken.error().message, "mem: wanted 2 GiB, have 1 GiB");
+  EXPECT_EQ(taken.error().message, "mem: requested 2 GiB, have 1 GiB");
   EXPECT_EQ(little, of({{"cpu", 1000}, {"mem", kGi}}));
 }
 

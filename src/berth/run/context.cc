@@ -94,11 +94,11 @@ Result<std::string> state_directory(os::Env& env) {
     return fail(ErrorKind::usage, "no place for the state: set BERTH_DB, XDG_STATE_HOME or HOME");
   if (directory.find("://") != std::string::npos)
     return fail(ErrorKind::usage,
-                "BERTH_DB={}: wanted a directory for the state, or postgresql://HOST/DATABASE",
+                "BERTH_DB={}: expected a directory for the state, or postgresql://HOST/DATABASE",
                 clip(directory.substr(0, directory.find("://") + 3)));
   if (const auto status = env.status(directory);
       status && status->kind != os::FileStatus::Kind::directory)
-    return fail(ErrorKind::usage, "{}: wanted a directory for the state, found a file", directory);
+    return fail(ErrorKind::usage, "{}: expected a directory for the state, got a file", directory);
   return directory;
 }
 

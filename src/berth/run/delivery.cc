@@ -131,7 +131,7 @@ Status gather(fileset::ObjectStore& cache, Delivery& delivery) {
       return fail(ErrorKind::not_found, "it did not write out.{}: {}", output.name, output.path);
     if (!captured) return std::unexpected(within("out." + output.name, captured.error()));
     if (is_file(captured->fileset) == output.directory)
-      return fail(ErrorKind::invalid, "out.{}: {} is {}, wanted {}", output.name, output.path,
+      return fail(ErrorKind::invalid, "out.{}: {} is {}, expected {}", output.name, output.path,
                   output.directory ? "a file" : "a directory",
                   output.directory ? "a directory" : "a file (the path of a directory ends in /)");
     delivery.outputs.push_back(std::move(captured->fileset));

@@ -47,7 +47,7 @@ std::string as_typed(const std::vector<std::string>& argv) {
 Result<std::string> read_answer(std::string_view told, const std::vector<std::string>& goals) {
   told = trim(told);
   const auto wanted = [&](std::string_view why) {
-    return fail(ErrorKind::invalid, "{}: wanted {}, NAME=VALUE …, or failed, found '{}'", why,
+    return fail(ErrorKind::invalid, "{}: expected {}, NAME=VALUE …, or failed, got '{}'", why,
                 join(goals, " "), clip(told));
   };
   if (told.size() > kLongestAnswer) return wanted("too long");

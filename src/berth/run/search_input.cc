@@ -28,7 +28,7 @@ Status begin_with(Context& context, const std::vector<std::string>& runs,
                 "--warm-start: pbt goes on from its own checkpoints, and another run has none of "
                 "them");
   if (runs.size() > experiment::kMostEarlier)
-    return fail(ErrorKind::usage, "--warm-start: wanted at most {} runs, found {}",
+    return fail(ErrorKind::usage, "--warm-start: expected at most {} runs, got {}",
                 experiment::kMostEarlier, runs.size());
   const bool external = program.search.method == experiment::Search::Method::external;
   for (const auto& name : runs) {

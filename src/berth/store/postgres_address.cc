@@ -68,7 +68,8 @@ void Address::rotate() {
 }
 
 Result<Address> read_address(const std::string& url) {
-  constexpr const char* kWanted = "wanted postgresql://[USER@]HOST[:PORT]/DATABASE[?OPTION=VALUE]";
+  constexpr const char* kWanted =
+      "expected postgresql://[USER@]HOST[:PORT]/DATABASE[?OPTION=VALUE]";
   if (!is_database_url(url)) return fail(ErrorKind::usage, "no database: {}", kWanted);
   BERTH_ASSIGN(const Libpq* const pq, libpq());
   char* message = nullptr;

@@ -130,7 +130,7 @@ std::string replay_json(const std::string& server, const fleet::Replay& found) {
 }
 
 Result<int> replay_trace(os::Env& env, const AutoscaleOptions& given) {
-  if (given.trace->empty()) return fail(ErrorKind::usage, "--trace: wanted a file");
+  if (given.trace->empty()) return fail(ErrorKind::usage, "--trace: expected a file");
   fleet::ReplayOptions options;
   BERTH_ASSIGN(options.autoscaler, autoscaler_options(given));
   options.autoscaler.applies = true;
@@ -165,7 +165,7 @@ Result<std::map<std::string, std::string>> selectors_of(const std::vector<std::s
       selector = selector.substr(1, selector.size() - 2);
     if (equals == text.npos || equals == 0 || selector.find('=') == selector.npos ||
         selector.find_first_of("{}") != selector.npos)
-      return fail(ErrorKind::usage, "--select: wanted SERVER=LABEL=\"VALUE\",…; found '{}'",
+      return fail(ErrorKind::usage, "--select: expected SERVER=LABEL=\"VALUE\",…; got '{}'",
                   clip(text));
     if (!selectors.emplace(text.substr(0, equals), selector).second)
       return fail(ErrorKind::usage, "--select: {} is there twice", clip(text.substr(0, equals)));
@@ -180,7 +180,7 @@ Result<api::LoopOptions> loop_options(os::Env& env, const AutoscaleOptions& give
   options.prometheus = given.prometheus;
   if (!options.prometheus.starts_with("http://") && !options.prometheus.starts_with("https://"))
     return fail(ErrorKind::usage,
-                "--prometheus: wanted a URL, such as http://127.0.0.1:9090; found '{}'",
+                "--prometheus: expected a URL, such as http://127.0.0.1:9090; got '{}'",
                 clip(given.prometheus));
   if (!given.prometheus_token_file.empty()) {
     BERTH_ASSIGN(const auto text, env.read_file(given.prometheus_token_file, kMostToken));
@@ -272,7 +272,7 @@ Status check_words(const AutoscaleOptions& given) {
     return fail(ErrorKind::usage,
                 "--once --apply: wants a --hook, for nobody reads what is published once");
   if (!given.trace && given.prometheus.empty())
-    return fail(ErrorKind::usage, "wanted --prometheus URL, or --trace FILE");
+    return fail(ErrorKind::usage, "expected --prometheus URL, or --trace FILE");
   if (given.once && given.listen)
     return fail(ErrorKind::usage, "--listen: with --once nobody would come in time");
   return {};

@@ -96,7 +96,7 @@ Result<OwnCommand> command_of(const CommandCall& own, const api::Request& reques
       options.push_back(fmt::format("--{}={}", name, value));
   if (runs.size() > kMostWords || !std::ranges::all_of(runs, is_word) ||
       !std::ranges::all_of(request.parts, is_word))
-    return fail(ErrorKind::usage, "{}: wanted names of runs and tasks", clip(request.path));
+    return fail(ErrorKind::usage, "{}: expected names of runs and tasks", clip(request.path));
   auto next = request.parts.begin();
   for (const auto word : berth::words(own.words)) {
     if (word == "@") {

@@ -80,7 +80,7 @@ Reply invite(api::Sessions& sessions, const Request& request) {
   for (const auto& [name, value] : *query) {
     const auto wanted = api::kRoleNames.value(value);
     if (!wanted || *wanted == Role::none)
-      return api::failed({ErrorKind::usage, "role: wanted read or control"});
+      return api::failed({ErrorKind::usage, "role: expected read or control"});
     if (*wanted > request.role)
       return api::failed({ErrorKind::denied, "nobody invites to more than they may do"});
     role = *wanted;
