@@ -95,7 +95,7 @@ steps:
         self.run_flow(code=1)
         why = {task: self.house.json("why", f"large-1/{task}")["attempts_made"][0]["detail"] for task in "bm"}
         self.assertIn("r.json: it has 1100000 bytes, more than the 1048576", why["b"])
-        self.assertIn("a has not told a metric 'loss' (print ::berth NAME=VALUE)", why["m"])
+        self.assertIn("a has not reported a metric 'loss' (print ::berth NAME=VALUE)", why["m"])
 
     def test_a_decision_stands_when_the_runner_was_killed(self):
         self.write("flow.yaml", self.FLOW + "  last: {needs: [refine, check], run: 'until test -e go; do sleep 0.05; done'}\n"

@@ -118,7 +118,7 @@ class Fit(Case):
         for arguments, code, message in (
                 ([wrong], 2, b"wrong.csv:3:9: ms: expected a number from 1e-06 to 1000000000, got 'fast'"),
                 ([self.write("x.json", "{\"a\": 1}")], 2, b"x.json: expected a result of guidellm"),
-                ([rows, "-o", "x/out.json"], 2, b"--write: the files do not tell the model; give --llm"),
+                ([rows, "-o", "x/out.json"], 2, b"--write: the files do not name the model; give --llm"),
                 ([str(self.house.path / "none")], 2, b"/none: No such file or directory"),
                 ([rows, "--llm", "m", "--accelerator", "a", "-o", str(self.house.path / "none/out.json")], 2,
                  b"/none/out.json: No such file or directory"),

@@ -440,8 +440,8 @@ class Shares(Case):
         self.assertEqual(self.house.tasks("f-1")[0]["cause"], "over its share of GPU memory")
 
     def test_where_the_driver_tells_nothing_it_is_advisory(self):
-        for line, why in ("1 - -", "the driver tells nothing of its processes"), \
-                         ("1 {one} -", "the driver does not tell what a process has"), \
+        for line, why in ("1 - -", "the driver does not report its processes"), \
+                         ("1 {one} -", "the driver does not report the memory of a process"), \
                          ("1 4194300 1", "processes on it are not to be seen from here"):
             with self.subTest(line):
                 run, one, two = self.start("gpu_mem_over: kill\n")

@@ -67,7 +67,7 @@ parallel: 1
 notify: [{{webhook: '{hook.url}', secret_file: secret, on: [end, failure, first_result]}}]
 """)
         self.assertEqual(self.house.run("run", "sweep.yaml").code, 1)
-        until(lambda: self.log("a-1").count("is told: well") == 3, "all have been told", 30)
+        until(lambda: self.log("a-1").count(": done\n") == 3, "all have been told", 30)
         told = {}
         for headers, body in hook.got:
             self.assertEqual(headers["Berth-Signature"],
@@ -139,7 +139,7 @@ notify:
         self.assertIn(b"s.yaml:3: notify.webhook: expected an http or https URL, got 'nowhere'", done.err)
         self.assertIn(b"--notify: expected mail:ADDRESS", self.house.run("run", "--notify", "mail:me", "--", "true").err)
         self.house.run("run", "--name", "c", "--", "true")
-        self.assertIn(b"names nobody who is to be told", self.house.run("notify", "c-1").err)
+        self.assertIn(b"has no one to notify", self.house.run("notify", "c-1").err)
 
 
 if __name__ == "__main__":

@@ -187,14 +187,14 @@ class Passive(Case):
     def test_a_time_limit_and_a_stop(self):
         run = self.begin(SWEEP.replace("[0.1, 0.2, 0.3]", "[0.1]") + "timeout: 50ms\n")
         self.berth("wait", run, code=1)
-        self.assertIn(b"nobody has told its score in time", self.berth("why", "p-1/1").out)
+        self.assertIn(b"its score was not reported in time", self.berth("why", "p-1/1").out)
         run = self.begin()
         self.berth("stop", run)
         self.assertEqual(self.house.counts(run)["stopped"], 3)
 
     def test_it_says_what_is_missing(self):
         self.write("p.yaml", "passive: true\nparams: {x: [1]}\n")
-        self.assertIn("what is to be told of each trial?", self.one_line(self.berth("run", "p.yaml", code=2)))
+        self.assertIn("which metric does each trial report?", self.one_line(self.berth("run", "p.yaml", code=2)))
         self.write("p.yaml", "params: {x: [1]}\n")
         self.assertIn("run", self.one_line(self.berth("run", "p.yaml", code=2)))
 

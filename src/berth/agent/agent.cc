@@ -419,7 +419,7 @@ bool Agent::is_of_use() const {
 }
 
 void Agent::retire() {
-  note("its lease has ended: it stays to tell what came of its tasks");
+  note("its lease has ended: it stays to report the results of its tasks");
   keeps_until_ = env_->boot_clock() + kKeepsWhatItHasToTell;
   releases_ = options_.alloc.value != 0;
   release_alloc();

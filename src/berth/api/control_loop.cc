@@ -53,7 +53,7 @@ Status check(const LoopOptions& options, const fleet::System& system) {
     const auto [other, is_new] = servers.emplace(without_blanks(selector), name);
     if (!is_new)
       return fail(ErrorKind::invalid,
-                  "{} and {} would be measured by the same metrics, {{{}}}: tell them apart by "
+                  "{} and {} would be measured by the same metrics, {{{}}}: distinguish them with "
                   "--select {}='LABEL=\"VALUE\"'",
                   other->second, name, selector, name);
   }

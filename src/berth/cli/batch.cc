@@ -113,8 +113,8 @@ Status check_rows(const std::vector<run::FlowProgram>& programs, const flow::Tab
             rows.emplace(flow.steps[i].name + "\n" + called(flow.steps[i], output), row);
         if (is_new || other->second == row) continue;
         return fail(ErrorKind::invalid,
-                    "{}:{}: steps.{}.out.{}: the rows {} and {} would both write {}: put what "
-                    "tells them apart into it, such as {{{}}}",
+                    "{}:{}: steps.{}.out.{}: the rows {} and {} would both write {}: add a name "
+                    "that distinguishes them, such as {{{}}}",
                     flow.steps[i].file, output.line, flow.steps[i].name, output.name,
                     clip(table.rows[other->second].front()), clip(table.rows[row].front()),
                     output.path, table.columns.front());

@@ -80,7 +80,7 @@ void read_directory(os::Env& env, const std::vector<std::string>& paths, Benchma
       take(input, std::move(file));
     else
       input.notes.push_back(
-          fmt::format("{}: left out, as {} tells more of the run", path, better->first));
+          fmt::format("{}: left out, because {} has more data on the run", path, better->first));
   }
 }
 

@@ -227,7 +227,7 @@ std::vector<Finding> examine_devices(os::Env& env, const Result<machine::Devices
     if (cards > 0 && !answers)
       findings.push_back(
           {"gpus", vendor.vendor == topology::Vendor::nvidia ? State::faulty : State::optional,
-           fmt::format("{} of {} on the PCI bus, and no driver tells of any", cards, vendor.name),
+           fmt::format("{} of {} on the PCI bus, but no driver reports any", cards, vendor.name),
            std::string(vendor.advice)});
   }
   if (findings.empty()) findings.push_back(good("gpus", "none in this machine"));

@@ -86,7 +86,7 @@ Status write_fits(os::Env& env, const std::vector<fleet::PerformanceEntry>& entr
                   const std::string& path) {
   for (const auto& entry : entries)
     if (entry.model.empty() || entry.accelerator.empty())
-      return fail(ErrorKind::usage, "--write: the files do not tell the {}; give {}",
+      return fail(ErrorKind::usage, "--write: the files do not name the {}; give {}",
                   entry.model.empty() ? "model" : "accelerator",
                   entry.model.empty() ? "--llm" : "--accelerator");
   std::string text;

@@ -41,7 +41,7 @@ std::string parameters_text(const fleet::Fit& fit) {
       return of / value < kLeastShown ? "< 0.1 %" : percent(of / value);
     };
     table.add({std::string(fleet::name(static_cast<fleet::Term>(i))), fmt::format("{:.5g}", value),
-               !fit.determined[i]    ? "not told"
+               !fit.determined[i]    ? "not determined"
                : !(value > 0)        ? "at its bound"
                : !fit.standard_error ? "not known"
                                      : part(fit.standard_error->at(i)),

@@ -60,8 +60,8 @@ Result<experiment::Program> passive_program(const store::RunRecord& run) {
   BERTH_ASSIGN(auto program, program_of(run));
   if (run.kind == run::kStudy)
     return fail(ErrorKind::invalid,
-                "{} is a study: its trials are asked for and told through berth study, or Python's "
-                "berth.load_study(\"{}\")",
+                "{} is a study: ask for its trials and report their results with berth study, or "
+                "with berth.load_study(\"{}\") in Python",
                 run.name, run.name);
   if (!program.passive)
     return fail(ErrorKind::invalid, "{} is not passive: its trials report for themselves",

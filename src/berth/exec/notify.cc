@@ -87,7 +87,7 @@ Result<Notify> read_one(const Field& field) {
 
 }  // namespace
 
-constinit const MapFormat kNotifyMap{"notify", "Who is told what becomes of a run.", kNotifyKeys};
+constinit const MapFormat kNotifyMap{"notify", "Who is notified of events of a run.", kNotifyKeys};
 
 Result<std::vector<Notify>> read_notify(const Field& map) {
   const auto field = map.find("notify");

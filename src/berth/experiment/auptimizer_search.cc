@@ -138,7 +138,8 @@ Status read_parameters(const Field& root, AuptimizerExperiment& experiment) {
                                       earlier.name, parameter.name));
     const bool budgets = program.search.budget && (name == kBudget || name == "tid");
     if (budgets || name == "job_id")
-      return item.error(fmt::format("'{}' is what the script is told by itself", parameter.name));
+      return item.error(
+          fmt::format("'{}' is passed to the script by Berth itself", parameter.name));
     program.params.push_back(std::move(parameter));
   }
   return {};

@@ -102,7 +102,8 @@ constexpr KeyFormat kKeys[] = {
     {"params", f::entries_of(kParameter), "what is tried: names and choices, values or ranges",
      "one trial"},
     {"search", f::map_of(kSearchFormat), "how the points of that space are chosen", "grid"},
-    {"save_best", f::flag(), "at the end the best trial runs once more, told to save", "false"},
+    {"save_best", f::flag(), "at the end, run the best trial once more with saving turned on",
+     "false"},
     {"checkpoints", f::flag(), "each trial has a directory that its attempts share",
      "where the command names it"},
     {"resources", f::map_of(exec::kResources), "what each trial gets of its machine", "cpu: 1"},
@@ -124,10 +125,10 @@ constexpr KeyFormat kKeys[] = {
      "warn"},
     {"env", exec::kVariablesFormat, "environment variables of the trials", "none"},
     {"stdin", f::text(), "the file that each trial gets as its standard input", "it is empty"},
-    {"passive", f::flag(), "somebody else carries the trials out, and tells their scores", "false"},
+    {"passive", f::flag(), "another process runs the trials and reports their scores", "false"},
     {"cluster", exec::kNamesFormat, "where it runs: names of `berth cluster list`", "this machine"},
     {"labels", exec::kVariablesFormat, "names and values that the run is found by", "none"},
-    {"notify", exec::kNotifyFormat, "who is told when the run ends, or a task fails", "nobody"},
+    {"notify", exec::kNotifyFormat, "who is notified when the run ends or a task fails", "nobody"},
 };
 constexpr std::string_view kRunOrPassive[] = {"run", "passive"};
 

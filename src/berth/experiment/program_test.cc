@@ -242,8 +242,7 @@ TEST(Program, RefusesAWrongSearchAndSaysWhere) {
       {"run: x\ngoal: []", "f.yaml:2: goal: expected 1 to 8 goals"},
       {"run: x\ngoal: [{metric: a}, {metric: b, score: best}]",
        "f.yaml:2: goal: of several goals the last values count together: leave score out"},
-      {"run: x\nsave_best: true",
-       "f.yaml:2: save_best: it takes a goal to tell which trial is the best"},
+      {"run: x\nsave_best: true", "f.yaml:2: save_best: a goal is needed to find the best trial"},
       {"run: x\nsearch: {method: external, samples: 1}", "f.yaml:2: search: 'run' is missing"},
       {"run: |\n  echo `echo {lr}`\nparams: {lr: 1}",
        "f.yaml:1: run: {lr} is in `…`, where the shell could split or change its value; "
@@ -258,7 +257,7 @@ TEST(Program, RefusesAWrongMethodAndSaysWhere) {
       {"run: x\nsearch: {method: cmaes, samples: 3}\ngoal: [{metric: a}, {metric: b}]",
        "f.yaml:2: search: cma-es takes one goal; tpe, gp and nsga2 take several"},
       {"run: x\nearly_stop: {policy: median}",
-       "f.yaml:2: early_stop: it takes a goal to tell which trials do badly"},
+       "f.yaml:2: early_stop: a goal is needed to find the trials that do badly"},
       {"run: x\ngoal: {metric: a}\nearly_stop: {policy: median, slack: 1}",
        "f.yaml:3: early_stop: unknown key 'slack'; known are: policy, warmup, every"},
       {"run: x\ngoal: {metric: a}\nearly_stop: {policy: truncation, part: 1}",

@@ -115,7 +115,7 @@ Status read_goals(const Field& root, Program& program) {
     faults.add(constraints->error("it takes a goal: constraints say which trials may be the best"));
   const auto stop = root.find("early_stop");
   if (stop) faults.take(program.early_stop, read_early_stop(*stop));
-  if (stop && !goal) faults.add(stop->error("it takes a goal to tell which trials do badly"));
+  if (stop && !goal) faults.add(stop->error("a goal is needed to find the trials that do badly"));
   if (stop && program.search.budget)
     faults.add(stop->error("trials that are given their budget by and by need no early stop"));
   if (program.search.method == Search::Method::cma_es && goal && goal->is_list())

@@ -54,7 +54,7 @@ void read_limits(const Field& root, Program& program, Faults& faults) {
     program.*flag = set == 1;
   }
   if (program.save_best && !root.find("goal"))
-    faults.add(root.find("save_best")->error("it takes a goal to tell which trial is the best"));
+    faults.add(root.find("save_best")->error("a goal is needed to find the best trial"));
   const auto named_in_run = exec::placeholders(program.run);
   const bool keeps = program.checkpoints || program.passive ||
                      std::ranges::find(named_in_run, "checkpoint") != named_in_run.end();
@@ -149,8 +149,8 @@ void read_trials(const Field& root, Program& program, Faults& faults) {
   if (search_read && adaptive(program.search) && !root.find("goal"))
     faults.add(root.find("search")->error("this method takes a goal to learn from"));
   if (program.passive && !root.find("goal"))
-    faults.add(
-        root.find("passive")->error("what is to be told of each trial? Give goal: {metric: NAME}"));
+    faults.add(root.find("passive")->error(
+        "which metric does each trial report? Give goal: {metric: NAME}"));
 }
 
 /// What is probably not meant: a name in braces that is no parameter, and a parameter that stands

@@ -127,7 +127,7 @@ void Autoscaler::look(double now_s, Draft& draft, const Live& live) {
   if (d.reason.empty() && !d.is_known)
     d.reason = d.reporting
                    ? fmt::format("no data: {} replicas are seen for the first time", *d.reporting)
-                   : "no data: nobody tells how many replicas it has";
+                   : "no data: the number of its replicas is not reported";
   forget_before(state.desires, now_s - options_.startup_s - 2 * options_.interval_s);
   int expected = d.current;
   for (const auto& [at_s, desired] : state.desires)

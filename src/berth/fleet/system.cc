@@ -231,9 +231,8 @@ Status check(const System& system) {
       (o.solver != Solver::optimal || o.heterogeneous || o.disaggregated || o.power_budget_w))
     return fail(
         ErrorKind::invalid,
-        "capacity with kinds of purchase: only the solver optimal without mixes of "
-        "accelerators, without prefill and decode apart and without a power budget tells them "
-        "apart");
+        "capacity with kinds of purchase: supported only by the solver optimal without mixes of "
+        "accelerators, without separate prefill and decode and without a power budget");
   BERTH_TRY(check_all(system.accelerators, "accelerator"));
   BERTH_TRY(check_all(system.capacities, "capacity"));
   BERTH_TRY(check_all(system.models, "model"));

@@ -111,7 +111,7 @@ class RequestReader {
   void note(const std::string& resource, const Advised* known, std::int64_t amount, bool none) {
     step_.automatic.push_back(
         known != nullptr
-            ? fmt::format("{}: auto: {}, as {} earlier attempt{} tell{}", resource,
+            ? fmt::format("{}: auto: {}, as {} earlier attempt{} show{}", resource,
                           amount_text(resource, amount), known->attempts,
                           known->attempts == 1 ? "" : "s", known->attempts == 1 ? "s" : "")
             : fmt::format("{}: auto: {}, as no attempt of an earlier run is known", resource,

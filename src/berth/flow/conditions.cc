@@ -220,10 +220,10 @@ Result<JsonValue> Graph::Impl::value_of(TaskIndex asking, TaskIndex asked,
   Words told_names;
   for (const auto& each : metrics) told_names.push_back(each.first);
   return wrong(step(asking), step(asking).when_line,
-               fmt::format("when: {}: {} has not told a metric '{}'{}", term.text, name(asked),
+               fmt::format("when: {}: {} has not reported a metric '{}'{}", term.text, name(asked),
                            term.keys.front(),
                            told_names.empty() ? " (print ::berth NAME=VALUE)"
-                                              : "; it told " + join(told_names, ", ")));
+                                              : "; it reported " + join(told_names, ", ")));
 }
 
 Result<JsonValue> Graph::Impl::json_value(TaskIndex asking, TaskIndex asked,

@@ -129,8 +129,8 @@ steps:
   EXPECT_EQ(skipped["c"], "metric(t, loss) is '9', not <= '8.5'");
   EXPECT_TRUE(run.contains("b")) << "it is to fail";
   EXPECT_EQ(error("b"),
-            "f.yaml:5: steps.b: when: metric(t, acc): t has not told a metric 'acc'; it told loss, "
-            "other");
+            "f.yaml:5: steps.b: when: metric(t, acc): t has not reported a metric 'acc'; it "
+            "reported loss, other");
 }
 
 TEST_F(Conditions, ThatCannotBeDecidedFailTheirTaskAlone) {

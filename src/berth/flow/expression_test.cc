@@ -227,7 +227,7 @@ TEST(AttemptRequest, AutoTakesWhatIsKnown) {
   const Step& a = flow->steps.front();
   EXPECT_EQ(to_json(a.resources), R"({"cpu":2,"mem":288000000})");
   EXPECT_EQ(a.timeout, std::chrono::seconds(90));
-  EXPECT_EQ(a.automatic, (Words{"mem: auto: 288M, as 4 earlier attempts tell",
+  EXPECT_EQ(a.automatic, (Words{"mem: auto: 288M, as 4 earlier attempts show",
                                 "cpu: auto: 2, as no attempt of an earlier run is known",
                                 "timeout: auto: 1m30s, as 1 earlier attempt tells"}));
   EXPECT_EQ(flow->steps.back().automatic,

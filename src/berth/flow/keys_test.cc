@@ -182,11 +182,11 @@ TEST(Keys, ThatRepeatAreNumbersWithANote) {
   EXPECT_EQ(ready(graph), (Words{"a/0", "a/1"}));
   ASSERT_EQ(graph.notes().size(), 1U);
   EXPECT_EQ(graph.notes()[0],
-            "f.yaml:1: several tasks of a would be called LGPL-2, so they are numbered; key: "
-            "'{f.name}', say, tells them apart");
+            "f.yaml:1: several tasks of a would be called LGPL-2, so they are numbered; to "
+            "distinguish them, give a key such as key: '{f.name}'");
   EXPECT_EQ(complaint("steps: {a: {run: 'x {key}', foreach: {f: l/*}}}", world),
-            "f.yaml:1: steps.a: {key}: several of its tasks are called LGPL-2; say what tells them "
-            "apart, such as key: '{f.name}'");
+            "f.yaml:1: steps.a: {key}: several of its tasks are called LGPL-2; give a key that "
+            "distinguishes them, such as key: '{f.name}'");
   Graph named = build("steps: {a: {run: 'x {key}', foreach: {f: l/*}, key: '{f.name}'}}", world);
   EXPECT_EQ(ready(named), (Words{"a/LGPL-2", "a/LGPL-2.1"}));
   EXPECT_TRUE(named.notes().empty());
@@ -196,8 +196,8 @@ steps:
   b: {run: x, join: {vars: {a: a.o}}}
 )";
   EXPECT_EQ(complaint(join, world),
-            "f.yaml:4: steps.b: join: several tasks of a are called LGPL-2: say by which "
-            "of its names (by: [NAME]), or give that step a key: that tells them apart");
+            "f.yaml:4: steps.b: join: several tasks of a are called LGPL-2: name what "
+            "distinguishes them (by: [NAME]), or give that step a key");
 }
 
 TEST(Keys, ARunOfAnOlderBerthKeepsItsNumbers) {

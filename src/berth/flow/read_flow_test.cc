@@ -259,8 +259,8 @@ TEST(ReadFlow, WhatTheWorldLacksAndTwoWriters) {
       {"steps:\n  a: {run: x, out: {o: p, q: p}}",
        "f.yaml:2: steps.a: out.q: a writes p, where a writes too; two outputs cannot be one"},
       {"steps:\n  a: {run: x, foreach: {v: [1, 2, 1]}, out: {o: 'p{v}'}}",
-       "f.yaml:2: steps.a: out.o: a/2 writes p1, where a/0 writes too; every task needs a path of "
-       "its own: put {index} or what tells them apart into it"},
+       "f.yaml:2: steps.a: out.o: a/2 writes p1, where a/0 writes too; every task needs a separate "
+       "path: put {index} or a value that distinguishes them into it"},
       {"steps:\n  a: {run: x, foreach: {v: [/etc]}, out: {o: '{v}'}}",
        "f.yaml:2: steps.a: out.o: '/etc' of a/%2Fetc is no path in the folder of the flow's file"},
       {"steps:\n  a: {run: x, out: {o: x.txt}}\n  b: {run: x, in: {i: '*.txt'}}",

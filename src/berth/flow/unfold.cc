@@ -141,7 +141,8 @@ void Graph::Impl::count_producers(std::size_t index) {
 std::string Graph::Impl::two_writers(TaskIndex task, TaskIndex other) const {
   if (task == other) return "; two outputs cannot be one";
   if (step_at(task) == step_at(other))
-    return "; every task needs a path of its own: put {index} or what tells them apart into it";
+    return "; every task needs a separate path: put {index} or a value that distinguishes them "
+           "into it";
   const Step& mine = step(task);
   const Step& its = step(other);
   return fmt::format(" ({}line {}){}", mine.file == its.file ? "" : its.file + ", ", its.line,

@@ -147,10 +147,9 @@ void tell_of_unheeded(const store::RunRecord& record, Shown& shown) {
       if (const auto flow = run::read_flow(*program); flow && flow->on_end != exec::Command{})
         keys.emplace_back("on_end");
   if (keys.empty()) return;
-  shown.on_note(fmt::format(
-      "{}: its {} {} the program that drives it: after drive(), tell whoever "
-      "is to be told",
-      record.name, join(keys, " and "), keys.size() == 1 ? "is left to" : "are left to"));
+  shown.on_note(fmt::format("{}: its {} {} the program that drives it: notify them after drive()",
+                            record.name, join(keys, " and "),
+                            keys.size() == 1 ? "is left to" : "are left to"));
 }
 
 /// Nobody drives it any more, though the process that did lives on.

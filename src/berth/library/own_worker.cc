@@ -132,7 +132,8 @@ OwnWorker::OwnWorker(os::Env& env, Cluster& cluster, Alloc alloc,
       inbox_(std::make_shared<Inbox>()),
       told_(env.loop(), [this] { take_told(); }) {
   if (inbox_->wake().descriptor() < 0)
-    lost_ = Error{ErrorKind::full, "no descriptor is left to hear of " + alloc_.machine};
+    lost_ =
+        Error{ErrorKind::full, "no file descriptor is left for messages from " + alloc_.machine};
   told_.watch(inbox_->wake().descriptor());
 }
 

@@ -109,7 +109,7 @@ void DeviceGuard::compare(const GuardedTask& task, const DeviceShare& share,
         advise(task, share.uuid + ": processes on it are not to be seen from here", report);
     } else if (of->second == &task) {
       if (figure.memory == 0)
-        advise(task, share.uuid + ": the driver does not tell what a process has", report);
+        advise(task, share.uuid + ": the driver does not report the memory of a process", report);
       over.has += figure.memory;
     }
   }

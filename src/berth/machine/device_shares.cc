@@ -165,8 +165,7 @@ std::optional<std::pair<Known, std::string>> missing_part(std::span<const Device
       most = std::max(most, amount);
     }
     if (enough >= need.count) continue;
-    const std::string_view untold =
-        total && most == 0 ? " (what the devices have is not told)" : "";
+    const std::string_view untold = total && most == 0 ? " (the devices do not report it)" : "";
     return std::pair(
         known, fmt::format(
                    "requested {} of {}, {} has {}{}", format_amount(name(known), wanted),
@@ -301,7 +300,7 @@ std::pair<Known, std::string> shortage(std::span<const DeviceShare> devices, con
     std::int64_t most = 0;
     for (const DeviceShare& device : devices) most = std::max(most, full_memory(device));
     if (total && !devices.empty() && need.selection.memory_min > most)
-      why += most == 0 ? " (what the devices have is not told)"
+      why += most == 0 ? " (the devices do not report it)"
                        : fmt::format("; the largest has {}", format_bytes(most));
     return {known, std::move(why)};
   }

@@ -142,10 +142,10 @@ TEST(DeviceShares, AShortageIsNamed) {
             (Said{Known::gpu_slots, "requested 14 of one device, the freest has 13"}));
   EXPECT_EQ(shortage(devices, need(1, 0, 0, {31, 99}), true),
             (Said{Known::gpu, "requested 1 with 31 or 99 slots, the total is 0"}));
-  EXPECT_EQ(shortage(std::vector{device(0, 0)}, need(1, kGi), true),
-            (Said{Known::gpu_mem,
-                  "requested 1 GiB of one device, the largest has 0 B (what the "
-                  "devices have is not told)"}));
+  EXPECT_EQ(
+      shortage(std::vector{device(0, 0)}, need(1, kGi), true),
+      (Said{Known::gpu_mem,
+            "requested 1 GiB of one device, the largest has 0 B (the devices do not report it)"}));
   EXPECT_EQ(shortage({}, need(1, kGi), true), (Said{Known::gpu, "requested 1, the total is 0"}));
 }
 

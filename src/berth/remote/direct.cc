@@ -136,7 +136,7 @@ void Push::look_up() {
   const auto host = parse_ssh_lookup(end->out);
   if (end->good() && host) return dial(ssh_transport_between(*host));
   const std::string why = end->error ? end->error->message : clip(trim(end->err), 300);
-  over_ = fail(ErrorKind::io, "ssh -G tells no address of {}: {}", options_.to.name, why);
+  over_ = fail(ErrorKind::io, "ssh -G reports no address of {}: {}", options_.to.name, why);
 }
 
 void Push::dial(const Result<Transport>& to) {

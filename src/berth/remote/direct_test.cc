@@ -217,7 +217,7 @@ TEST_F(DirectPosixTest, AnAddressThatCannotBeHadIsTold) {
                             .shell = true,
                             .direct = true});
   ASSERT_FALSE(pushed);
-  EXPECT_TRUE(pushed.error().message.starts_with("ssh -G tells no address of to: "))
+  EXPECT_TRUE(pushed.error().message.starts_with("ssh -G reports no address of to: "))
       << pushed.error().message;
 }
 

@@ -83,7 +83,7 @@ Result<Ec2Type> read_type(const Field& field) {
   if (!plain(type.name)) return name.error("expected an instance type, such as g5.xlarge");
   if (bare && !found)
     return field.error(
-        "Berth does not know this type: {type: …, cpu: …, mem: …, price: …} tells it");
+        "Berth does not know this type: describe it as {type: …, cpu: …, mem: …, price: …}");
   if (bare) return type;
   BERTH_TRY(read_count(field, "cpu", 1, 4096, type.cpu));
   BERTH_TRY(read_count(field, "gpu", 0, 64, type.gpus));

@@ -213,8 +213,8 @@ TEST_F(SlurmTest, CardsAreChosenBySizeAndNotByName) {
   wanted.selection.memory_min = std::int64_t{30} << 30;
   const auto untold = ask(*slurm, wanted, 2s);
   EXPECT_EQ(untold.error().kind, ErrorKind::impossible);
-  EXPECT_NE(untold.error().message.find("a gpu_mem_min of 30 GiB, the total is 0 (what the devices "
-                                        "have is not told)"),
+  EXPECT_NE(untold.error().message.find(
+                "a gpu_mem_min of 30 GiB, the total is 0 (the devices do not report it)"),
             std::string::npos)
       << untold.error().message;
   wanted.selection = {.required = {"0"}};

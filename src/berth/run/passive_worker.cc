@@ -160,7 +160,8 @@ void PassiveWorker::look(const Open& open, Mono now) {
   if (!text && text.error().kind == ErrorKind::not_found && !late) return;
   std::erase_if(open_, [&](const Open& other) { return other.token == open.token; });
   lively_until_ = now + kLively;
-  if (!text && late) return end(open, exec::Cause::time_limit, "nobody has told its score in time");
+  if (!text && late)
+    return end(open, exec::Cause::time_limit, "its score was not reported in time");
   if (!text) return end(open, exec::Cause::exit_code, text.error().message);
   read_.push_back(open.task);
   pending_.emplace_back(exec::Output{open.task, open.token, exec::Stream::out, *text});

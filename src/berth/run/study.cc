@@ -221,7 +221,7 @@ Result<bool> Study::end_hopeless(const store::TaskRecord& trial) {
     BERTH_ASSIGN(auto ended, change_of(trial, trial.token, {.kind = TrialEnd::Kind::failed}));
     ended.cause = exec::Cause::time_limit;
     ended.exit_code.reset();
-    ended.detail = "nobody has told its score in time";
+    ended.detail = "its score was not reported in time";
     changes.emplace_back(ended);
   } else {
     BERTH_ASSIGN(const auto attempts, store_.attempts(run_.id, trial.number));

@@ -139,7 +139,7 @@ Result<Topology> read_rocm_smi(std::string_view raw, const std::string& name) {
   if (printed.numa.size() < indices.size()) {
     topology.partial = true;
     topology.notes.push_back(
-        fmt::format("{} GPUs: their NUMA nodes are not told, so that PCIe counts as SYS",
+        fmt::format("{} GPUs: their NUMA nodes are not reported, so PCIe is treated as SYS",
                     indices.size() - printed.numa.size()));
   }
   return finished(std::move(topology));

@@ -192,9 +192,9 @@ TEST(NvidiaSmi, AcceptsWhatPublicationsDoToIt) {
 TEST(NvidiaSmi, WhatIsNotToldIsNotedAndTheWorst) {
   const auto topology = smi(" GPU0 GPU1 GPU2 GPU3 NIC0\nGPU0 X NV2 N/A\nGPU1 NV2 X PIX SYS PXB\n");
   EXPECT_TRUE(topology.partial);
-  EXPECT_EQ(topology.notes,
-            (std::vector<std::string>{"no row of GPU2, GPU3", "3 pairs: their links are not told",
-                                      "3 distances to NICs are not told"}));
+  EXPECT_EQ(topology.notes, (std::vector<std::string>{"no row of GPU2, GPU3",
+                                                      "3 pairs: their links are not reported",
+                                                      "3 distances to NICs are not reported"}));
   EXPECT_EQ(score(topology.link(2, 1)), 50) << "told from the other side";
   EXPECT_EQ(score(topology.link(0, 2)), 0);
   EXPECT_EQ(score(smi(" GPU0 GPU1\nGPU1 PIX X\n").link(0, 1)), 50);
@@ -270,11 +270,11 @@ TEST(RocmSmi, WhatIsNotToldIsNoted) {
   EXPECT_TRUE(topology.partial);
   EXPECT_EQ(topology.link(2, 1), (Link{Pcie::sys})) << "told from the other side";
   EXPECT_EQ(topology.notes.front(),
-            "3 GPUs: their NUMA nodes are not told, so that PCIe counts as SYS");
+            "3 GPUs: their NUMA nodes are not reported, so PCIe is treated as SYS");
   const std::string cut(kRocm.substr(0, kRocm.find("GPU1   XGMI") + 10));  // "GPU1   XGM"
   EXPECT_EQ(read(cut, "t").value().link(1, 0).fabric, 1) << "from GPU0's row";
   EXPECT_EQ(read_rocm_smi("GPU0 GPU1\n", "t").value().notes.back(),
-            "1 pairs: their links are not told");
+            "1 pairs: their links are not reported");
 }
 
 TEST(RocmSmi, ErrorsNameLineAndPlace) {

@@ -66,7 +66,8 @@ Result<fleet::System> read_system(os::Env& env, const std::string& path) {
   if (reading.system.options.power_budget_w)
     return fail(ErrorKind::invalid, "{}: powerBudget: only berth plan keeps within one", path);
   if (fleet::has_purchases(reading.system))
-    return fail(ErrorKind::invalid, "{}: only berth plan tells kinds of purchase apart", path);
+    return fail(ErrorKind::invalid, "{}: only berth plan supports different kinds of purchase",
+                path);
   return std::move(reading.system);
 }
 
