@@ -309,7 +309,7 @@ steps:
         os.chmod(objects[0], 0o600)
         objects[0].write_text("9999\n")
         damaged = self.berth("cache", "--verify", code=1)
-        self.assertIn(b"holds other bytes", damaged.out)
+        self.assertIn(b"contains other bytes", damaged.out)
         self.assertEqual(self.ran(self.run_flow()), ["sum"], "what was damaged is made again")
         self.assertEqual(self.read("total.txt"), "1000\n")
         gone = self.house.json("cache", "--collect", "--unused-for", "0s")
@@ -336,7 +336,7 @@ steps:
                 for name in "xy":
                     (self.dir / name).unlink()
                 again = self.berth("run", f"g{size}.yaml")
-                self.assertIn(b"holds other bytes than it did; it is now", again.err)
+                self.assertIn(b"contains other bytes than it did; it is now", again.err)
                 for name in "xy":
                     self.assertEqual((self.dir / name).read_bytes(), b"a" * size)
                 self.assertEqual(self.house.counts(f"g{size}-2")["done"], 1, "made again")

@@ -88,15 +88,15 @@ class Gpu(Case):
         self.assertEqual(held, [0, 1, 2, 3])
         placed = self.house.json("place", 2)
         self.assertEqual((placed["devices"], placed["held"]), ([6, 7], held))
-        self.assertIn(b"held       0-3 (--all looks at them too)\n", self.berth("place", 2).out)
+        self.assertIn(b"in use     0-3 (--all includes them)\n", self.berth("place", 2).out)
         everything = self.house.json("place", 2, "--all")
         self.assertEqual(everything["devices"], [2, 3])
         self.assertNotIn("held", everything)
         self.assertEqual(self.house.json("place", 2, "--available", "0-3")["devices"], [2, 3])
         self.assertEqual(self.house.json("place", 8, "--topology", "dgx1-v100")["devices"], list(range(8)))
         busy = self.one_line(self.berth("place", 5, code=3))
-        self.assertIn("5 devices requested, available: 4-7; held: 0-3, berth machine says by whom, --all", busy)
-        self.assertIn("--require: 2 not among the available: 4-7; held: 0-3",
+        self.assertIn("5 devices requested, available: 4-7; in use: 0-3 (see berth machine; --all includes them)", busy)
+        self.assertIn("--require: 2 not among the available: 4-7; in use: 0-3",
                       self.one_line(self.berth("place", 2, "--require", "2", code=3)))
         self.assertIn("--available", self.one_line(self.berth("place", 2, "--all", "--available", "0-3", code=2)))
         shares = self.house.start("run", "--cpu", "0.01", "--gpu-mem", "1G", "--", "./task")
@@ -171,11 +171,11 @@ class Gpu(Case):
         first = self.house.start("run", "--cpu", "0.01", "--gpu-require", "5", "--", "./task")
         until(lambda: self.marks() == [["+", "gpu-5"]], "it runs")
         second = self.house.start("run", "--cpu", "0.01", "--name", "second", "--gpu-require", "5", "--", "./task")
-        until(lambda: b"requested device 5 (gpu_require), which is held, free 7 of 8; held by task-1 1" in
+        until(lambda: b"requested device 5 (gpu_require), which is in use, free 7 of 8; used by task-1 1" in
               self.house.run("why", "second-1/1").out, "it says what it waits for")
         group = ("--gpu", 2, "--gpu-policy", "static-dgx1-volta", "--gpu-require", "5")
         plan = json.loads(self.berth("run", "--json", "--plan", *group, "--", "true").out)
-        self.assertIn("which is held", plan["why_no_more"])
+        self.assertIn("which is in use", plan["why_no_more"])
         self.go()
         self.assertEqual((first.wait(20), second.wait(20)), (0, 0))
         self.assertEqual([mark for mark in self.marks()], [["+", "gpu-5"], ["-", "gpu-5"]] * 2)

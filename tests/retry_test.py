@@ -58,7 +58,7 @@ class Attempts(Case):
         process.wait()
         for pid in agents:
             os.kill(pid, signal.SIGKILL)
-        until(lambda: not self.house.json("machine")["holders"], "nobody holds anything")
+        until(lambda: not self.house.json("machine")["holders"], "nothing is allocated")
         self.write("go", "")
         self.berth("resume", "f-1")
         self.assertEqual(self.berth("logs", "f-1/a").out, b"1\n2\n2\n")

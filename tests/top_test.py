@@ -123,7 +123,7 @@ class TopTest(TopCase):
         top.shows("Stop digits-1, of which")
         top.type("y")
         top.shows("digits-1 stopped; go on with: berth resume digits-1")
-        top.shows("Nothing runs, waits or holds anything.")
+        top.shows("Nothing runs, waits or is allocated.")
         self.assertEqual(self.house.json("show", run)["run"]["state"], "stopped")
         top.type("a")
         top.shows("stopped")
@@ -261,14 +261,14 @@ class TopTest(TopCase):
         self.assert_given_back(top)
 
     def test_elsewhere_it_is_one_page(self):
-        self.assertIn(b"nobody holds anything", self.berth("top").out)
+        self.assertIn(b"nothing is allocated", self.berth("top").out)
         self.assertNotIn(b"\x1b", self.berth("top").out)
         self.assertIn("total", self.house.json("top"))
         for arguments, environment in ((["--once"], {}), (["--json"], {}), ([], {"TERM": "dumb"})):
             top = self.top(24, 80, *arguments, **environment)
             self.assertEqual(top.wait(), 0)
             self.assertNotIn("\x1b", top.text)
-        self.assertIn("nobody holds anything", top.text)
+        self.assertIn("nothing is allocated", top.text)
 
 
 class LogsTest(TopCase):

@@ -259,7 +259,7 @@ export function FleetPage({ number }: { number: number }) {
       <>
         <h1>Fleets</h1>
         <p>
-          None was named: <code>berth dashboard --fleet fleet.json</code> shows its plan here, and <code>berth serve fleet.json</code> that of the fleet that it holds.
+          None was named: <code>berth dashboard --fleet fleet.json</code> shows its plan here, and <code>berth serve fleet.json</code> that of the fleet that it serves.
         </p>
       </>
     );

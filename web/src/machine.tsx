@@ -19,10 +19,10 @@ function Bars({ total, held }: { total: Record<string, number>; held: (name: str
           <tr key={name}>
             <th scope="row">{name}</th>
             <td>
-              {amount(name, held(name))} of {amount(name, all)} held
+              {amount(name, held(name))} of {amount(name, all)} used
             </td>
             <td class="wide">
-              <meter min={0} max={Math.max(all, 1)} value={held(name)} aria-label={`${name} held`} />
+              <meter min={0} max={Math.max(all, 1)} value={held(name)} aria-label={`${name} used`} />
             </td>
           </tr>
         ))}
@@ -48,7 +48,7 @@ function Gpu({ device, holders }: { device: Device; holders: Holder[] }) {
       <strong>GPU {device.index}</strong> {device.model}
       {device.in_service ? (
         <>
-          <meter min={0} max={Math.max(memory, 1)} value={held} aria-label={`memory of GPU ${device.index} held`} />
+          <meter min={0} max={Math.max(memory, 1)} value={held} aria-label={`memory of GPU ${device.index} used`} />
           <small>
             {amount("gpu_mem", held)} of {amount("gpu_mem", memory)}
             {device.total && device.total.gpu_slots > 0 && `; ${device.total.gpu_slots - (device.free?.gpu_slots ?? 0)} of ${device.total.gpu_slots} slots`}
@@ -117,7 +117,7 @@ function Picture({ known, devices }: { known: Topology; devices: Device[] }) {
       </svg>
       <figcaption class="note">
         {known.topology.name && `${known.topology.name}; `}
-        {islands.length > 0 ? `islands: ${islands.map((island) => island.join(" ")).join("; ")}` : "no two are close"}. Thick: {kKinds[0]!.name}; thin: {kKinds[1]!.name}; filled: held.
+        {islands.length > 0 ? `islands: ${islands.map((island) => island.join(" ")).join("; ")}` : "no two are close"}. Thick: {kKinds[0]!.name}; thin: {kKinds[1]!.name}; filled: in use.
       </figcaption>
     </figure>
   );
@@ -125,11 +125,11 @@ function Picture({ known, devices }: { known: Topology; devices: Device[] }) {
 
 function Held({ list, now, reasons }: { list: Holder[]; now: number; reasons: boolean }) {
   return (
-    <div class="scroll" tabIndex={0} role="region" aria-label={reasons ? "what waits" : "who holds it"}>
+    <div class="scroll" tabIndex={0} role="region" aria-label={reasons ? "what waits" : "allocations"}>
       <table>
         <thead>
           <tr>
-            {["who", reasons ? "waits for" : "holds", "cores", "GPUs", "user", "priority", reasons ? "waits since" : "since"].map((name) => (
+            {["name", reasons ? "waits for" : "uses", "cores", "GPUs", "user", "priority", reasons ? "waits since" : "since"].map((name) => (
               <th scope="col" key={name}>
                 {name}
               </th>
@@ -230,7 +230,7 @@ export function MachinePage() {
           <Trouble error={topology.error} />
         </Section>
       )}
-      <Section title="Who holds it">{value.holders.length === 0 ? <p>Nobody.</p> : <Held list={value.holders} now={now} reasons={false} />}</Section>
+      <Section title="Allocations">{value.holders.length === 0 ? <p>None.</p> : <Held list={value.holders} now={now} reasons={false} />}</Section>
       {value.waiting.length > 0 && (
         <Section title="What waits">
           <Held list={value.waiting} now={now} reasons />

@@ -116,7 +116,7 @@ constexpr PlannerRoute kRoutes[] = {
     {{"POST", "/v1/plan", Role::read, kFleet, "plan the fleet in the body, and keep nothing",
       "Plan", "fleet"},
      Calls::plan_body},
-    {{"POST", "/v1/optimize", Role::control, kFleet, "plan the fleet that the server holds", "Plan",
+    {{"POST", "/v1/optimize", Role::control, kFleet, "plan the server's fleet", "Plan",
       "Optimizer"},
      Calls::optimize},
     {{"GET", "/v1/servers/{name}/size", Role::read, kFleet,
@@ -135,8 +135,7 @@ constexpr PlannerRoute kRoutes[] = {
      Calls::get_all<Calls::Accelerators>},
     {{"GET", "/v1/models", Role::read, kFleet, "all models", "fleet"},
      Calls::get_all<Calls::Models>},
-    {{"GET", "/v1/system", Role::read, kFleet, "the fleet that the server holds, as one document",
-      "fleet"},
+    {{"GET", "/v1/system", Role::read, kFleet, "the server's fleet, as one document", "fleet"},
      Calls::get_system},
     {{"GET", "/v1/health", Role::none, kFleet, "that the server lives", "Health"}, Calls::health},
 };

@@ -46,7 +46,7 @@ TEST(Document, APlaceholderIsTextWhereYamlWouldBeginAMap) {
       {"a: b{}", "{a:b{}}"}};
   for (const auto& [text, tree] : kCases) EXPECT_EQ(shown(read(text).node()), tree) << text;
   const auto marks = Field::parse("a: b\uFDD0", "f");
-  EXPECT_EQ(marks.error().message, "f:1: not text: holds one of U+FDD0 to U+FDD5");
+  EXPECT_EQ(marks.error().message, "f:1: not text: contains one of U+FDD0 to U+FDD5");
 }
 
 TEST(Document, ReadsYamlAndJsonInAllTheirDress) {
@@ -89,11 +89,11 @@ TEST(Document, TakesWhatPeopleWrite) {
 
 TEST(Document, ATextThatNoReaderTakesIsToldOf) {
   constexpr std::string_view kCases[][2] = {
-      {"a: 1\nb: \u0081\n", "f:2: not text: holds the control character 0x81"},
+      {"a: 1\nb: \u0081\n", "f:2: not text: contains the control character 0x81"},
       {"a: 1\n\uFEFFb: 1\n",
-       "f:2: not text: holds U+FEFF, the mark that files of Windows begin with"},
-      {"a: \uFFFE", "f:1: not text: holds U+FFFE"},
-      {"a: \uFFFF", "f:1: not text: holds U+FFFF"},
+       "f:2: not text: contains U+FEFF, the mark that files of Windows begin with"},
+      {"a: \uFFFE", "f:1: not text: contains U+FFFE"},
+      {"a: \uFFFF", "f:1: not text: contains U+FFFF"},
       {"a: \x01\nb: \xff", "f:2: not UTF-8 text: save it as UTF-8"}};
   for (const auto& [text, message] : kCases) {
     const auto field = Field::parse(text, "f");
@@ -118,10 +118,10 @@ TEST(Document, SaysWhereItCannotBeRead) {
       {"a: &a [*a]", "f.yaml:1: an alias within what it stands for"},
       {"a: 1\n\x04"
        "b: 2\n",
-       "f.yaml:2: not text: holds the control character"},
+       "f.yaml:2: not text: contains the control character"},
       {"a: é\nb: \xe9\n", "f.yaml:2: not UTF-8 text"},
-      {std::string_view("\0a\0:", 4), "f.yaml:1: not text: holds the control character"},
-      {"a: \x1b[2J\n", "f.yaml:1: not text: holds the control character"}};
+      {std::string_view("\0a\0:", 4), "f.yaml:1: not text: contains the control character"},
+      {"a: \x1b[2J\n", "f.yaml:1: not text: contains the control character"}};
   for (const auto& [text, message] : kCases) {
     const auto field = Field::parse(text, "f.yaml");
     ASSERT_FALSE(field) << text;

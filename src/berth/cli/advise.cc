@@ -113,13 +113,11 @@ std::string advice_text(const std::vector<run::StepAdvice>& all) {
   for (const auto& of : all)
     if (of.attempts == 0) text += fmt::format("{}: no attempt is known that ended well\n", of.step);
   if (table.empty()) return text;
-  return text +
-         fmt::format(
-             "mem: the peak and 5 %, at least {}; cpu: what was used and 10 %; timeout: twice the "
-             "longest, in whole minutes;\nnever more than what an attempt was held to and managed "
-             "with. mem: auto in "
-             "a step takes this.\n",
-             written_bytes(run::kMemHeadroom));
+  return text + fmt::format(
+                    "mem: the peak and 5 %, at least {}; cpu: what was used and 10 %; timeout: "
+                    "twice the longest, in whole minutes;\nnever more than the limit of an attempt "
+                    "that succeeded. mem: auto in a step takes this.\n",
+                    written_bytes(run::kMemHeadroom));
 }
 
 Result<int> advise_of(os::Env& env, const AdviseOptions& options) {

@@ -265,7 +265,7 @@ Finding examine_ledger(os::Env& env) {
     return faulty("ledger", entries.error().message,
                   "name a directory that all users of this machine may write to in BERTH_LEDGER");
   const auto waiting = std::ranges::count_if(*entries, &machine::LedgerEntry::waiting);
-  return good("ledger", fmt::format("{}: {} held, {} waiting", directory,
+  return good("ledger", fmt::format("{}: {} allocations, {} waiting", directory,
                                     std::ssize(*entries) - waiting, waiting));
 }
 

@@ -117,7 +117,7 @@ Result<ShownFit> fit_one(const fleet::Measured& measured, const std::vector<flee
     shown.held = fleet::hold(shown.fit.parameters, *other, options);
     print_notes(shown.held->notes);
   } else if (!held.empty()) {
-    print_notes({"what was held out is of another model or accelerator"});
+    print_notes({"the held-out file is of another model or accelerator"});
   }
   return shown;
 }

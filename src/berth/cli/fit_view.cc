@@ -188,7 +188,7 @@ std::string fit_text(const ShownFit& shown, bool check) {
               : ", which nothing is left to judge by\n";
   text += "\n" + parameters_text(fit);
   if (fit.standard_error) text += "\n" + errors_text(fit.errors, "the fit");
-  if (shown.held) text += "\n" + errors_text(shown.held->errors, "what was held out");
+  if (shown.held) text += "\n" + errors_text(shown.held->errors, "the held-out file");
   if (check) {
     auto points = fit.points;
     if (shown.held) std::ranges::copy(shown.held->points, std::back_inserter(points));

@@ -141,9 +141,9 @@ void add_devices(const MachineReport& report, api::Exposition& out) {
   constexpr Figure kFigures[] = {
       {"berth_gpu_memory_bytes", "Memory of a GPU in service.",
        [](const auto& total, const auto&) { return static_cast<double>(total.memory); }},
-      {"berth_gpu_memory_free_bytes", "What of it nobody holds.",
+      {"berth_gpu_memory_free_bytes", "The part of it that is not allocated.",
        [](const auto&, const auto& free) { return static_cast<double>(free.memory); }},
-      {"berth_gpu_held", "1 where somebody holds a part of the GPU, or all of it.",
+      {"berth_gpu_held", "1 if the GPU is allocated, wholly or in part.",
        [](const auto& total, const auto& free) {
          return free.memory < total.memory || free.slots < total.slots || !free.whole ? 1.0 : 0.0;
        }}};
@@ -159,7 +159,7 @@ void add_devices(const MachineReport& report, api::Exposition& out) {
               figure.of(share, report.free_devices[i]));
     }
   }
-  out.begin("berth_gpus_out_of_service", "gauge", "GPUs that are not given to anybody.");
+  out.begin("berth_gpus_out_of_service", "gauge", "GPUs that are out of service.");
   out.add({}, static_cast<double>(report.devices.health.out_of_service.size()));
 }
 
@@ -167,17 +167,17 @@ void add_machine(const MachineReport& report, api::Exposition& out) {
   for (const auto& [name, help, resources] :
        {std::tuple("berth_machine_capacity", "What this machine has: cores, bytes, or a count.",
                    &report.capacity.total),
-        {"berth_machine_held", "What of it is held.", &report.held},
-        {"berth_machine_free", "What of it is free.", &report.free}}) {
+        {"berth_machine_held", "The part of it that is allocated.", &report.held},
+        {"berth_machine_free", "The part of it that is free.", &report.free}}) {
     out.begin(name, "gauge", help);
     report.capacity.total.each([&](std::string_view resource, std::int64_t) {
       out.add({{"resource", resource}}, amount(resource, resources->get(resource)));
     });
   }
   const auto waiting = std::ranges::count_if(report.entries, &machine::LedgerEntry::waiting);
-  out.begin("berth_machine_holders", "gauge", "Holders of a part of this machine.");
+  out.begin("berth_machine_holders", "gauge", "The number of allocations on this machine.");
   out.add({}, static_cast<double>(std::ssize(report.entries) - waiting));
-  out.begin("berth_machine_waiting", "gauge", "Who waits for a part of it.");
+  out.begin("berth_machine_waiting", "gauge", "The number of runs that wait for a part of it.");
   out.add({}, static_cast<double>(waiting));
 }
 

@@ -48,10 +48,9 @@ struct PlaceOptions {
                   "static-dgx2");
     options.value("--objective", objective, "sum (default), min or ring");
     options.footer(
-        "Examples:\n"
-        "  berth place 2          of the free GPUs of this machine\n"
-        "  berth place 2 --all    of all, whoever holds them\n"
-        "  berth place 2 --topology dgx1-v100 --available 0,2-5 --require 4");
+        "Examples:\n  berth place 2          of the free GPUs of this machine\n  berth place 2 "
+        "--all    of all its GPUs, free or not\n  berth place 2 --topology dgx1-v100 --available "
+        "0,2-5 --require 4");
   }
 };
 
@@ -187,8 +186,8 @@ std::string others_text(const Inventory& inventory) {
   };
   std::string text;
   if (inventory.held.value_or(0) != 0)
-    text += fmt::format("; held: {}, berth machine says by whom, --all looks at them too",
-                        name(*inventory.held));
+    text +=
+        fmt::format("; in use: {} (see berth machine; --all includes them)", name(*inventory.held));
   if (inventory.hidden != 0)
     text +=
         fmt::format("; hidden from this process by its environment: {}", name(inventory.hidden));
@@ -249,7 +248,7 @@ std::string placement_text(const PlacementReport& report) {
       "score      {} ({}, {}{})\n", report.score, report.policy, report.objective,
       report.bound > report.score ? fmt::format(", at most {} is possible", report.bound) : "");
   if (report.held && !report.held->empty())
-    text += fmt::format("held       {} (--all looks at them too)\n", ranges_text(*report.held));
+    text += fmt::format("in use     {} (--all includes them)\n", ranges_text(*report.held));
   if (report.partition_score) text += fmt::format("partition  {}\n", *report.partition_score);
   if (report.alternative)
     text += fmt::format("best other {}, score {}\n", ranges_text(report.alternative->devices),

@@ -72,7 +72,7 @@ ReportSection summary(const ReportedRun& run, os::Env& env) {
 Result<ReportSection> resources(const ReportedRun& run) {
   ReportSection section{"Resources", {}};
   BERTH_ASSIGN(const auto used, run.context.store->usage(run.record.id));
-  ReportTable table{.head = {"resource", "held, in minutes of one"}, .rows = {}};
+  ReportTable table{.head = {"resource", "allocated, in minutes of one"}, .rows = {}};
   for (const auto& [name, minutes] : resource_minutes(used)) {
     const bool bytes = measure(name) == Measure::bytes;
     table.rows.push_back({bytes ? name + " (GiB)" : name,

@@ -120,7 +120,7 @@ std::string usage_line(const std::vector<store::Usage>& used) {
                     : bytes ? fmt::format("{:.3g} GiB-minutes of {}", minutes / (1 << 30), name)
                             : fmt::format("{:.3g} {}-minutes", minutes, name));
   }
-  return parts.empty() ? "" : "held " + join(parts, ", ");
+  return parts.empty() ? "" : "used " + join(parts, ", ");
 }
 
 /// What was asked for, and what the run is called by.

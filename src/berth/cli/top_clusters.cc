@@ -168,7 +168,7 @@ TopClusters::Rows TopClusters::rows_of(Cluster& cluster) {
 
 std::string TopClusters::text() {
   (void)settled();
-  Table table({"cluster", "host", "held", "by"});
+  Table table({"cluster", "host", "used", "by"});
   for (auto& cluster : clusters_) {
     const auto rows = rows_of(*cluster);
     if (!rows) table.add({cluster->name, "", rows.error().message, ""});

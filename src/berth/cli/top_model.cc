@@ -261,7 +261,7 @@ const TextPane& text_of(const TopData& data, View view) {
        "               waits stands in the order of its turn",
        "N P M T E      sort by name, cpu, memory, time, expected start or end",
        "r              reverse the order",
-       "Tab, m         this machine and the clusters: who holds what",
+       "Tab, m         this machine and the clusters: who uses what",
        "Ctrl-L         draw anew",
        "?, h, F1       this help",
        "q, F10         quit; in a log, the machine or this help: back, as Esc",
@@ -269,7 +269,7 @@ const TextPane& text_of(const TopData& data, View view) {
        "In texts the arrows, PgUp, PgDn, Home and End scroll; a log at its end follows.",
        "",
        "expected: \"ends ~4m\" by how long tasks of the same step took that have ended;",
-       "\"starts ~4m\" by when those end that hold what the run waits for; \"<4m\": by a",
+       "\"starts ~4m\" by when those end that use what the run waits for; \"<4m\": by a",
        "time limit, at most; \"?\": nothing is known. Tab says what each start is by."},
       0};
   return view == View::log ? data.log : view == View::machine ? data.machine : help;

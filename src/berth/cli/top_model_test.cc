@@ -143,7 +143,7 @@ TEST(TopModel, WhatIsChosenStaysChosenWhenOthersComeAndGo) {
   screen.data.entries.clear();
   settle(screen.state, screen.data, screen.size);
   EXPECT_EQ(screen.type("x").kind, Request::none);
-  EXPECT_TRUE(screen.shows("Nothing runs, waits or holds anything"));
+  EXPECT_TRUE(screen.shows("Nothing runs, waits or is allocated"));
 }
 
 TEST(TopModel, StopsOnlyWhenAsked) {

@@ -139,7 +139,7 @@ std::vector<std::string> list_rows(const TopData& data, const TopState& state, S
     rows.push_back(is_chosen ? paint(kReverse, fit(text, size.columns)) : text);
   }
   if (all.empty())
-    rows.push_back(cut(state.filter.empty() ? "Nothing runs, waits or holds anything."
+    rows.push_back(cut(state.filter.empty() ? "Nothing runs, waits or is allocated."
                                             : "Nothing has that text. Esc: all again.",
                        size.columns));
   return rows;

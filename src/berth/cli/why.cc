@@ -145,7 +145,7 @@ Result<std::vector<std::string>> why_it_ran(run::Context& context, const store::
   }
   if (task.state == store::TaskState::skipped) {
     auto because = run::skipped_because(task);
-    if (because.empty()) because = "its `when` does not hold, or what it takes in was skipped";
+    if (because.empty()) because = "its `when` is false, or one of its inputs was skipped";
     lines.push_back("nothing to do: " + because);
     return lines;
   }

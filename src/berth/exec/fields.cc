@@ -15,7 +15,7 @@ namespace berth::exec {
 /// Text for a process, which ends it at a NUL byte.
 Result<std::string> process_text(const Field& field) {
   BERTH_ASSIGN(std::string text, field.text());
-  if (text.find('\0') != std::string::npos) return field.error("cannot hold a NUL byte");
+  if (text.find('\0') != std::string::npos) return field.error("cannot contain a NUL byte");
   return text;
 }
 

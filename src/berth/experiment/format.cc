@@ -114,7 +114,7 @@ constexpr KeyFormat kKeys[] = {
     {"parallel", f::whole(1, kTrialsMost), "trials side by side, at most", "as many as fit"},
     {"timeout", f::duration(), "time limit of a trial", "none"},
     {"enforce", f::one_of(exec::kEnforceNames),
-     "whether a machine that cannot hold a trial to its limits may run it", "advisory"},
+     "whether a machine that cannot enforce a trial's limits may run it", "advisory"},
     {"grace", f::duration(), "between TERM and KILL when a trial is stopped", "5s"},
     {"retries", f::whole(0, exec::kMostRetries), "further attempts of a trial that fails", "0"},
     {"on_failure", f::one_of(exec::kOnFailureNames), "after a trial failed for good", "continue"},

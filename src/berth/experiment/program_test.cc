@@ -146,8 +146,8 @@ TEST(Program, RefusesWhatIsWrongAndSaysWhere) {
       {"run: []", "f.yaml:1: run: the command is empty"},
       {"run: {a: b}", "f.yaml:1: run: expected text, got a map"},
       {"run: [a, [b]]", "f.yaml:1: run[1]: expected text, got a list"},
-      {"run: \"a\\0b\"", "f.yaml:1: run: cannot hold a NUL byte"},
-      {"run: [a, \"\\0\"]", "f.yaml:1: run[1]: cannot hold a NUL byte"},
+      {"run: \"a\\0b\"", "f.yaml:1: run: cannot contain a NUL byte"},
+      {"run: [a, \"\\0\"]", "f.yaml:1: run[1]: cannot contain a NUL byte"},
       {"run: x\nname: -a",
        "f.yaml:2: name: a name is made of letters, digits, '_', '.' and '-', at most 64, and "
        "begins "
@@ -186,7 +186,7 @@ TEST(Program, RefusesWhatIsWrongAndSaysWhere) {
        "f.yaml:2: goal.direction: expected one of max, min, maximize, minimize; got 'up'"},
       {"run: x\ngoal: {metrik: a}", "f.yaml:2: goal: unknown key 'metrik'; did you mean 'metric'?"},
       {"run: x\nenv: {A=B: 1}", "f.yaml:2: env.A=B: not a name of an environment variable"},
-      {"run: x\nenv:\n  A: \"\\0\"", "f.yaml:3: env.A: cannot hold a NUL byte"},
+      {"run: x\nenv:\n  A: \"\\0\"", "f.yaml:3: env.A: cannot contain a NUL byte"},
       {"run: x\nenv:\n  A:", "f.yaml:3: env.A: expected text, got nothing"}};
   expect_refused(kCases);
 }
@@ -199,8 +199,9 @@ TEST(Program, RefusesAWrongSearchAndSaysWhere) {
        "none "
        "of the digits, and is neither params_file nor index"},
       {"run: x\nparams: {a: []}", "f.yaml:2: params.a: the list of choices is empty"},
-      {"run: x\nparams: {a: [1, [\"\\0\"]]}", "f.yaml:2: params.a[1][0]: cannot hold a NUL byte"},
-      {"run: x\nparams: {a: [\"\\0\"]}", "f.yaml:2: params.a[0]: cannot hold a NUL byte"},
+      {"run: x\nparams: {a: [1, [\"\\0\"]]}",
+       "f.yaml:2: params.a[1][0]: cannot contain a NUL byte"},
+      {"run: x\nparams: {a: [\"\\0\"]}", "f.yaml:2: params.a[0]: cannot contain a NUL byte"},
       {"run: x\nparams:\n  a:\n",
        "f.yaml:3: params.a: expected a value or a list of choices; null is [null]"},
       {"run: x\nparams:\n  a: {min: 1}", "f.yaml:3: params.a: 'max' is missing"},

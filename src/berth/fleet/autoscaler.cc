@@ -45,7 +45,7 @@ Status check(const AutoscalerOptions& o) {
   for (const auto& [what, value, least, most] :
        {std::tuple("the interval", o.interval_s, 0.01, 86'400.0),
         {"the start-up time", o.startup_s, 0.0, 86'400.0},
-        {"the time that needless replicas are held", o.hold_s, 0.0, 7 * 86'400.0},
+        {"the time that unneeded replicas are kept", o.hold_s, 0.0, 7 * 86'400.0},
         {"the headroom", o.headroom, 0.0, 10.0},
         {"the greatest step up", static_cast<double>(o.most_up), 0.0, 1e6},
         {"the greatest step down", static_cast<double>(o.most_down), 0.0, 1e6},

@@ -100,7 +100,7 @@ Result<std::string> Graph::Impl::why_skipped(TaskIndex task) const {
   if (of.when.empty()) return std::string();
   if (world_.held)
     if (const auto earlier = world_.held(name(task)))
-      return *earlier ? "" : "its `when` did not hold when an earlier runner looked";
+      return *earlier ? "" : "its `when` was false for an earlier runner";
   for (const auto& term : of.when) {
     BERTH_ASSIGN(auto why, why_not(task, term));
     if (!why.empty()) return why;
@@ -245,7 +245,7 @@ Result<JsonValue> Graph::Impl::json_value(TaskIndex asking, TaskIndex asked,
   if (static_cast<std::size_t>(entry->size) > kMostJsonBytes)
     return error(fmt::format("it has {} bytes, more than the {} that a condition reads",
                              entry->size, kMostJsonBytes));
-  if (!world_.content) return error("what it holds is not known here");
+  if (!world_.content) return error("its content is not known here");
   const auto text = world_.content(*entry);
   if (!text && is_short(text.error())) return std::unexpected(text.error());
   if (!text) return error(text.error().message);

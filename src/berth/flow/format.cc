@@ -61,7 +61,7 @@ constexpr KeyFormat kSandbox{"sandbox", exec::kSandboxFormat,
 constexpr KeyFormat kNetwork{"network", f::flag(),
                              "a container or sandbox has the machine's network", "false"};
 constexpr KeyFormat kEnforce{"enforce", f::one_of(exec::kEnforceNames),
-                             "whether a machine that cannot hold a task to its limits may run it",
+                             "whether a machine that cannot enforce a task's limits may run it",
                              "advisory"};
 constexpr KeyFormat kGpuMemOver{"gpu_mem_over", exec::kGpuMemOverFormat,
                                 "for a task that has more of a GPU than its share", "warn"};
@@ -91,7 +91,7 @@ constexpr KeyFormat kStepKeys[] = {
      "none"},
     kParams,
     kEnv,
-    {"when", f::text(), "a condition; a task for which it does not hold is skipped", "always"},
+    {"when", f::text(), "a condition; a task for which it is false is skipped", "always"},
     kResources,
     kTimeout,
     kRetries,

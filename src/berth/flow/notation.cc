@@ -35,7 +35,7 @@ Result<std::string> plain_path(std::string_view path) {
   const auto wrong = [](std::string_view what) { return fail(ErrorKind::invalid, "{}", what); };
   if (path.empty()) return wrong("the path is empty");
   if (path.size() > fileset::kMostPath) return wrong("the path is too long");
-  if (path.find('\0') != std::string_view::npos) return wrong("cannot hold a NUL byte");
+  if (path.find('\0') != std::string_view::npos) return wrong("cannot contain a NUL byte");
   std::string plain = path.starts_with('/') ? "/" : "";
   const std::size_t root = plain.size();
   bool down = false;

@@ -144,8 +144,8 @@ std::string missing_required(std::span<const DeviceShare> devices, const DeviceN
     if (is_one && fits(*device, need)) continue;
     const bool is_held = is_one && !total && accepts(need.selection, *device);
     return fmt::format("requested device {} (gpu_require), which is {}", clip(name),
-                       !is_one   ? "no device of this machine"
-                       : is_held ? "held"
+                       !is_one   ? "not a device of this machine"
+                       : is_held ? "in use"
                                  : "not of the requested size");
   }
   return "";

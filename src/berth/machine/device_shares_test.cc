@@ -281,7 +281,7 @@ TEST(DeviceShares, AShortageOfSelectedOnesIsNamed) {
   EXPECT_EQ(said(need(1, {.memory_min = 20 * kGi}), false),
             "requested 1 with a gpu_mem_min of 20 GiB, free 0");
   EXPECT_EQ(said(need(1, {.required = {"0"}}), false),
-            "requested device 0 (gpu_require), which is held, free 1");
+            "requested device 0 (gpu_require), which is in use, free 1");
 }
 
 /// The sizes from the smallest up, then the value by the objective: the less, the better.

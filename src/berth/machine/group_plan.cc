@@ -89,7 +89,7 @@ GroupPlan plan_scope(os::Env& env, const std::string& root, const CgroupHierarch
                      bool keep_in) {
   const CgroupDirectory& own = hierarchy.groups.front();
   const std::string unit(last_part(own.group));
-  if (keep_in) return none("a batch system holds this job in a group that it does not delegate");
+  if (keep_in) return none("a batch system runs this job in a group that it does not delegate");
   for (const auto part : split(own.group, '/'))
     if (parse_group_name(part))
       return none("a Berth task's limits would be left by going elsewhere");

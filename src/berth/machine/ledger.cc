@@ -364,7 +364,7 @@ Status Ledger::release(AllocId id) {
   View view(*env_, directory_);
   BERTH_TRY(view.read_ours());
   if (view.find_mine(id) == nullptr)
-    return fail(ErrorKind::stale, "this process holds no such part of the machine");
+    return fail(ErrorKind::stale, "this process has no such allocation");
   view.drop(id);
   return view.save();
 }
@@ -382,7 +382,7 @@ Status Ledger::hand_over(AllocId id, const os::ProcessIdentity& to) {
   BERTH_TRY(view.read_ours());
   const LedgerEntry* ours = view.find_mine(id);
   if (ours == nullptr || ours->waiting)
-    return fail(ErrorKind::stale, "this process holds no such part of the machine");
+    return fail(ErrorKind::stale, "this process has no such allocation");
   if (!Holders(*env_, directory_).alive(to))
     return fail(ErrorKind::not_found, "process {} is gone", to.pid);
   LedgerEntry entry = *ours;

@@ -78,7 +78,7 @@ TEST_F(LedgerTest, ARefusalSaysWhoHoldsTheRestAndLeavesNoTrace) {
   const int written = machine.written;
   const auto refused = guest.acquire(cpus(2));
   EXPECT_EQ(kind(refused), ErrorKind::busy);
-  EXPECT_EQ(refused.error().message, "cpu: requested 2, free 1 of 4; held by digits-3 3");
+  EXPECT_EQ(refused.error().message, "cpu: requested 2, free 1 of 4; used by digits-3 3");
   EXPECT_EQ(machine.written, written);
   EXPECT_EQ(a.ledger.entries()->size(), 1U);
 }

@@ -221,7 +221,7 @@ std::string Machine::holders_of(std::string_view resource) const {
     named.push_back(fmt::format("{} {}", clip(holder), format_amount(resource, amount)));
   if (named.empty()) return {};
   const std::size_t more = shares.size() - named.size();
-  return fmt::format("; held by {}{}", join(named, ", "),
+  return fmt::format("; used by {}{}", join(named, ", "),
                      more > 0 ? fmt::format(" and {} more", more) : "");
 }
 

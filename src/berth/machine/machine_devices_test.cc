@@ -70,9 +70,9 @@ TEST(MachineDevices, WhoHoldsAPartIsNamedWhenAWholeOneIsShort) {
   const auto whole = machine.reserve(ask(4, 0, 0, "train-2"));
   const auto refused = machine.reserve(ask(4));
   ASSERT_FALSE(refused);
-  EXPECT_EQ(refused.error(), (Error{ErrorKind::busy,
-                                    "gpu: requested 4, free 3 of 8; held by train-2 "
-                                    "4, sweep-1 1"}));
+  EXPECT_EQ(
+      refused.error(),
+      (Error{ErrorKind::busy, "gpu: requested 4, free 3 of 8; used by train-2 4, sweep-1 1"}));
   EXPECT_EQ(machine.reserve(ask(9)).error(),
             (Error{ErrorKind::impossible, "gpu: requested 9, the total is 8"}));
   EXPECT_EQ(machine.reserve(ask(1, 33 * kGi)).error().kind, ErrorKind::impossible);
@@ -106,7 +106,7 @@ TEST(MachineDevices, ForeignProcessesAreCharged) {
   EXPECT_EQ(machine.free().get(Known::gpu), 7);
   EXPECT_EQ(machine.free().get(Known::gpu_mem), (256 - 20) * kGi);
   EXPECT_EQ(machine.reserve(ask(8)).error().message,
-            "gpu: requested 8, free 7 of 8; held by process 77 (python3) 1");
+            "gpu: requested 8, free 7 of 8; used by process 77 (python3) 1");
   const auto part = machine.reserve(ask(1, 12 * kGi));
   ASSERT_TRUE(part);
   EXPECT_EQ(part->block().devices[0].uuid, "GPU-3") << "its rest fits best";

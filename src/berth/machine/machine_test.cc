@@ -70,7 +70,7 @@ TEST(Machine, ARefusalTakesNothingAndNamesWhoHoldsTheRest) {
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error(),
             (Error{ErrorKind::busy,
-                   "cpu: requested 4, free 1.5 of 8; held by digits-3 4, sweep-1/7 2.5"}));
+                   "cpu: requested 4, free 1.5 of 8; used by digits-3 4, sweep-1/7 2.5"}));
   EXPECT_EQ(machine.free(), before);
 }
 
@@ -104,7 +104,7 @@ TEST(Machine, NamesThreeHoldersEachOnceTheGreatestFirst) {
   const auto refused = machine.reserve(ask({{"cpu", 1001}}));
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().message,
-            "cpu: requested 1.001, free 1 of 8; held by e 2, a 1, b 1 and 3 more");
+            "cpu: requested 1.001, free 1 of 8; used by e 2, a 1, b 1 and 3 more");
 }
 
 TEST(Machine, RefusesTheScarcestFirst) {
@@ -202,7 +202,7 @@ TEST(Machine, AQuotaMayBeTighterThanTheCores) {
   EXPECT_EQ(one->block().cores, cores(0, 1));
   const auto refused = machine.reserve(ask({{"cpu", 1000}}));
   ASSERT_FALSE(refused);
-  EXPECT_EQ(refused.error().message, "cpu: requested 1, free 0.5 of 1.5; held by one 1");
+  EXPECT_EQ(refused.error().message, "cpu: requested 1, free 0.5 of 1.5; used by one 1");
   EXPECT_EQ(machine.reserve(ask({{"cpu", 1600}})).error().kind, ErrorKind::impossible);
   EXPECT_TRUE(machine.reserve(ask({{"cpu", 500}})));
 }

@@ -165,7 +165,7 @@ TEST(PlacementInC, Allocator) {
   EXPECT_EQ(berth_allocator_allocate(allocator, BERTH_PLACEMENT_PACKED, 1, 1, 0, &answer,
                                      message.data(), message.size()),
             BERTH_PLACEMENT_BUSY);
-  EXPECT_STREQ(message.data(), "required {0} held already");
+  EXPECT_STREQ(message.data(), "required {0} already in use");
   EXPECT_EQ(berth_allocator_allocate_these(allocator, 0b110, nullptr, 0), BERTH_PLACEMENT_OK);
   EXPECT_EQ(berth_allocator_allocate_these(allocator, 0b110, nullptr, 0), BERTH_PLACEMENT_BUSY);
   EXPECT_EQ(berth_allocator_free(allocator, 0b1111, nullptr, 0), BERTH_PLACEMENT_OK);

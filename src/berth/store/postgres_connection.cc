@@ -42,8 +42,9 @@ constexpr std::array kSqlstateMeanings = {
     SqlstateMeaning{"53", ErrorKind::full, Mend::nothing,
                     "free some space on the server and try again"},
     SqlstateMeaning{"28", ErrorKind::denied, Mend::nothing, kPermitUser},
-    SqlstateMeaning{"42501", ErrorKind::denied, Mend::nothing,
-                    "the user needs the rights on this database that docs/how-to/postgres.md names"},
+    SqlstateMeaning{
+        "42501", ErrorKind::denied, Mend::nothing,
+        "the user needs the rights on this database that docs/how-to/postgres.md names"},
     SqlstateMeaning{"3D000", ErrorKind::not_found, Mend::nothing,
                     "make it with: createdb -E UTF8 NAME"},
     SqlstateMeaning{"XX", ErrorKind::corrupt, Mend::nothing, "see the server's log"},
@@ -134,7 +135,7 @@ std::int64_t Rows::changed() const {
 }
 
 Status Rows::unreadable(int column) const {
-  return fail(ErrorKind::corrupt, "the database holds what Berth did not write: '{}'",
+  return fail(ErrorKind::corrupt, "the database contains data that Berth did not write: '{}'",
               clip(text(column)));
 }
 

@@ -142,8 +142,8 @@ Status bring_to_current(SQLite::Database& db, const std::string& file, Migration
   BERTH_ASSIGN(int version, schema_version(db, file, current));
   if (version == 0) db.exec("PRAGMA auto_vacuum = INCREMENTAL");  // only an empty file takes it
   if (const std::string mode = switch_to_wal(db); mode != "wal")
-    return fail(ErrorKind::io, "{}: its file system cannot hold a write-ahead log (mode {})", file,
-                mode);
+    return fail(ErrorKind::io, "{}: its file system does not support a write-ahead log (mode {})",
+                file, mode);
   for (const char* setting : kSettings) db.exec(setting);
   if (version == current) return {};
 

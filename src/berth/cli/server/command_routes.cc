@@ -60,7 +60,7 @@ constexpr CommandCall kCalls[] = {
      "resume * --detach --json"},
     {{"POST", "/v1/runs/{run}/retry", Role::control, kRuns, "try again what failed", "WentOn"},
      "retry * --detach --json"},
-    {{"GET", "/v1/machine", Role::read, kMachines, "this machine, and who holds it", "Machine"},
+    {{"GET", "/v1/machine", Role::read, kMachines, "this machine and its allocations", "Machine"},
      "machine --json"},
     {{"GET", "/v1/top", Role::read, kMachines, "this machine and the clusters, now", "Top"},
      "top --json"},

@@ -42,7 +42,7 @@ Result<api::ServerOptions> listen_options(os::Env& env, const std::string& liste
     BERTH_ASSIGN(*token, read_token(env, *file));
   }
   if (options.has_tokens() && options.token == options.read_token)
-    return fail(ErrorKind::usage, "--token-file and --read-token-file hold the same token");
+    return fail(ErrorKind::usage, "--token-file and --read-token-file contain the same token");
   return options;
 }
 

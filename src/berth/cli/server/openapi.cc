@@ -45,7 +45,7 @@ constexpr std::pair<std::string_view, std::string_view> kGroups[] = {
     {"runs", "Runs and their tasks."},
     {"machines", "This machine, and clusters."},
     {"plans", "Plans of the fleets that the command line names, and of the server's own."},
-    {"fleet", "The fleet that the server holds."},
+    {"fleet", "The server's fleet."},
     {"reference", "The same, as clients of the planner that the documents come from call it."},
     {"metrics", "For Prometheus."},
 };
