@@ -127,7 +127,7 @@ notify:
                    f"  {{webhook: '{patient.url}', on: stalled, stalled_after: 1h}}]\n")
         run = self.house.start("run", "s.yaml")
         until(lambda: hook.got, "it is told", 90)
-        self.assertIn("s-1 stands still: 1 running", json.loads(hook.got[0][1])["text"])
+        self.assertIn("s-1 is stalled: 1 running", json.loads(hook.got[0][1])["text"])
         self.house.run("stop", "s-1")
         run.wait(timeout=60)
         self.assertEqual((len(hook.got), len(patient.got)), (1, 0))

@@ -130,7 +130,7 @@ class Start(Case):
         self.fleet(command=["no-such-program"])
         self.assertIn("server 'chat': start.command: no-such-program: no such program in PATH", refused(2))
         self.fleet(port=0)
-        self.assertIn("server 'chat': start.command: '{port}': nothing is known that", refused(2))
+        self.assertIn("server 'chat': start.command: '{port}': {port} is not defined", refused(2))
         self.fleet(port=65535)
         self.assertIn("server 'chat': start.port: 65535 and what follows it are too few for 2 replicas", refused(2))
         self.fleet()

@@ -134,7 +134,7 @@ class Ssh(Case):
     def test_a_cluster_that_no_run_would_take_is_not_added(self):
         good = "{old: {kind: ssh, hosts: [a]}}  # mine\n"
         self.write("clusters.yaml", good)
-        self.assertIn("a stands here twice", self.one_line(self.berth("cluster", "add", "lab", "a", "b", "a", code=2)))
+        self.assertIn("a is listed twice", self.one_line(self.berth("cluster", "add", "lab", "a", "b", "a", code=2)))
         self.assertEqual((self.dir / "clusters.yaml").read_text(), good)
         self.berth("cluster", "add", "lab", "a", "b")
         self.berth("cluster", "add", "lab2", "c")
@@ -151,11 +151,11 @@ class Ssh(Case):
         wrong = {one["name"]: one.get("error", "") for one in listed}
         self.assertEqual(list(wrong), ["good", "twice", "hpc", "cloud"])
         self.assertEqual(wrong["good"], "")
-        for name, part in (("twice", "a stands here twice"), ("hpc", "clusters.yaml:5"), ("cloud", "immage")):
+        for name, part in (("twice", "a is listed twice"), ("hpc", "clusters.yaml:5"), ("cloud", "immage")):
             self.assertIn(part, wrong[name])
             # As a run says it.
             self.assertIn(wrong[name], self.one_line(self.berth("run", "--cluster", name, "--", "true", code=2)))
-        self.assertIn(b"a stands here twice", self.berth("cluster", "list", code=2).out)
+        self.assertIn(b"a is listed twice", self.berth("cluster", "list", code=2).out)
 
     def test_trials_take_their_folder_along(self):
         self.lab(2)

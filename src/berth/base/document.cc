@@ -115,7 +115,7 @@ std::unexpected<Error> Field::unknown_key(const DocumentNode& value,
 
 std::unexpected<Error> Field::wanted_map() const {
   const auto colon = is_scalar() ? node_->text.find(':') : std::string_view::npos;
-  if (is_null()) return error("is empty: what belongs to it stands below it, further right");
+  if (is_null()) return error("is empty: write its content below it, indented");
   if (colon != std::string_view::npos && node_->text.find(' ') > colon &&
       node_->text.find('/') > colon)  // no address
     return error(fmt::format("expected a map, got {}; a blank is missing behind '{}:'",

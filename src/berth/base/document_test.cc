@@ -115,7 +115,7 @@ TEST(Document, SaysWhereItCannotBeRead) {
       {"a: 1\n---\nb: 2\n", "f.yaml:2: more follows the end of the document"},
       {"{a: 1} b", "f.yaml:1: more follows the end of the document"},
       {"\"a\",,,,", "f.yaml:1: more follows the end of the document"},
-      {"a: &a [*a]", "f.yaml:1: an alias within what it stands for"},
+      {"a: &a [*a]", "f.yaml:1: an alias within its own anchor"},
       {"a: 1\n\x04"
        "b: 2\n",
        "f.yaml:2: not text: contains the control character"},

@@ -130,7 +130,7 @@ class Builder {
 
   void add_alias(int line, std::string_view name) {
     if (std::ranges::find(open_, name, &Open::anchor) != open_.end())
-      return refuse(line, "an alias within what it stands for: it would have no end");
+      return refuse(line, "an alias within its own anchor: it would never end");
     const auto found = anchors_.find(name);
     if (found == anchors_.end()) return explain(line, "anchor is not defined");
     DocumentNode node = found->second;

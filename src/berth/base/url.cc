@@ -81,7 +81,8 @@ Status check_bucket(const Url& url) {
 Status check_host(const Url& url) {
   if (url.host.contains('@'))
     return wrong(
-        "a password does not stand in a URL, which is shown and kept: put it into ~/.netrc");
+        "a URL must not contain a password, because URLs are shown and stored: put it into "
+        "~/.netrc");
   if (url.host.empty() || !std::ranges::all_of(url.host, [](char c) {
         return alphanumeric(c) || std::string_view("-._:[]").contains(c);
       }))

@@ -190,13 +190,10 @@ std::string metric_of_script(std::string_view text) {
 std::string first_experiment(const std::string& name, const std::optional<Script>& script) {
   const Sweep sweep = sweep_of(script);
   std::string text = fmt::format(
-      "# An experiment: one command, tried with many values of its parameters.\n"
-      "#   berth run --plan FILE   what would run, and nothing runs\n"
-      "#   berth run FILE          runs it; Ctrl-C stops it, berth resume goes on\n"
-      "# All keys: man berth-experiment\n"
-      "name: {}\n\n"
-      "# {{NAME}} in it stands for the value of the parameter NAME.\n"
-      "run: {}\n",
+      "# An experiment: one command, tried with many values of its parameters.\n#   berth run "
+      "--plan FILE   what would run, and nothing runs\n#   berth run FILE          runs it; Ctrl-C "
+      "stops it, berth resume goes on\n# All keys: man berth-experiment\nname: {}\n\n# {{NAME}} is "
+      "replaced by the value of the parameter NAME.\nrun: {}\n",
       name, sweep.command);
   text += left_out(script);
   text += sweep.params.empty()

@@ -80,7 +80,7 @@ Result<News> news_of(run::Context& context, const store::RunRecord& record, Even
     }
     case Event::stalled:
       news.text =
-          fmt::format("{} stands still: {}; berth why {}", record.name, counts, record.name);
+          fmt::format("{} is stalled: {}; see berth why {}", record.name, counts, record.name);
   }
   return news;
 }

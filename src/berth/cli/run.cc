@@ -48,7 +48,7 @@ Result<run::FlowProgram> flow_program(os::Env& env, const RunOptions& options, s
   BERTH_TRY(run::take_parts(env, directory, program));
   if (options.amounts.any() || options.gpus.any() || !options.enforce.empty())
     return fail(ErrorKind::usage,
-                "{}: what a task of a flow takes stands with its step, as resources", file);
+                "{}: declare the resources of a flow's task at its step, with `resources`", file);
   if (!options.input.empty())
     return fail(
         ErrorKind::usage,

@@ -258,7 +258,7 @@ const TextPane& text_of(const TopData& data, View view) {
        "/, F4          show only what has the text that you type; Esc: all again",
        "a              also the runs that have ended, or not",
        "<, >, F6       sort by another column; beyond the last one by none: then what",
-       "               waits stands in the order of its turn",
+       "               waits is in the order of its turn",
        "N P M T E      sort by name, cpu, memory, time, expected start or end",
        "r              reverse the order",
        "Tab, m         this machine and the clusters: who uses what",

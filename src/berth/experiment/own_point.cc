@@ -23,7 +23,7 @@ Result<Values> read_own_point(std::string_view text) {
       return fail(ErrorKind::invalid, "expected NAME=VALUE …, or {{NAME: VALUE, …}}, got '{}'",
                   clip(text));
     if (find_value(point, name) != nullptr)
-      return fail(ErrorKind::invalid, "{} stands there twice", name);
+      return fail(ErrorKind::invalid, "{} is given twice", name);
     point.emplace_back(name, word.substr(equals + 1));
   }
   return point;

@@ -271,7 +271,7 @@ TEST(Program, RefusesAWrongMethodAndSaysWhere) {
       {"run: x\nparams: {a: {choices: [1], min: 1}}",
        "f.yaml:2: params.a: unknown key 'min'; known are: choices, when"},
       {"run: x\nparams: {a: {choices: [1], when: {b: 1}}, b: [1]}",
-       "f.yaml:2: params.a.when.b: expected a parameter of choices that stands before 'a'"},
+       "f.yaml:2: params.a.when.b: expected a parameter with choices that is defined before 'a'"},
       {"run: x\nparams: {a: [1, 2], b: {choices: [1], when: {a: [2, 3]}}}",
        "f.yaml:2: params.b.when.a: '3' is no choice of 'a': 1, 2"},
       {"run: x\nsearch: {method: sequence}",

@@ -94,8 +94,8 @@ Status read_conditions(const Field& field, const Program& program, Parameter& pa
   for (const auto& [name, values] : entries) {
     const auto earlier = std::ranges::find(program.params, name, &Parameter::name);
     if (earlier == program.params.end() || earlier->choices.empty())
-      return values.error(
-          fmt::format("expected a parameter of choices that stands before '{}'", parameter.name));
+      return values.error(fmt::format(
+          "expected a parameter with choices that is defined before '{}'", parameter.name));
     Condition condition{.parameter = name, .values = {}};
     ValueTypes types;  // the parameter itself says what they are
     BERTH_TRY(read_values(name, values, condition.values, types));

@@ -176,8 +176,8 @@ void note_placeholders(const std::string& file, Program& program) {
   for (const auto& name : parameters)
     if (!is_named(name) && !(is_pbt(program) && name == kParent))
       note(fmt::format(
-          "the parameter '{0}' stands nowhere in the command: unless that reads its BERTH_PARAM_ "
-          "variable, it changes nothing; write {{{0}}} where it belongs",
+          "the command does not use the parameter '{0}': unless it reads the BERTH_PARAM_ "
+          "variable, the parameter has no effect; write {{{0}}} where it belongs",
           name));
 }
 

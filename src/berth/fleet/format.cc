@@ -146,7 +146,7 @@ constexpr KeyFormat kServerKeys[] = {
     {"minNumReplicas", kReplicas, "at least so many replicas", "0"},
     {"maxBatchSize", kRequests, "requests side by side in a replica", "by the model"},
     {"maxQueueSize", kRequests, "requests that wait at a replica", "by the batch"},
-    {"spot", f::flag(), "it may stand on spot capacity", "false"},
+    {"spot", f::flag(), "it may run on spot capacity", "false"},
     {"currentAlloc", f::map_of(kAllocationFormat), "what it has, and its load", "nothing"},
     {"desiredAlloc", f::map_of(kAllocationFormat), "what an earlier plan gave it", "nothing"},
     {"start", f::map_of(kStartFormat), "how a replica is started", "by the model"},

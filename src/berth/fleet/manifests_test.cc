@@ -294,13 +294,11 @@ TEST(Manifests, WhatTheDocumentDoesNotSayIsRefused) {
   EXPECT_TRUE(anywhere.refusal().starts_with("accelerator 'H100': nodeSelector: expected"));
   Planned portless(on("MI300X", 1));
   portless.system.servers.at("s").start.environment["P"] = "{port}";
-  EXPECT_EQ(portless.refusal(),
-            "server 's': start.env: '{port}': nothing is known that {port} stands for");
+  EXPECT_EQ(portless.refusal(), "server 's': start.env: '{port}': {port} is not defined");
   Planned numbered(on("H100", 1));
   numbered.system.servers.at("s").start.args = {"--rank={replica}"};
   EXPECT_EQ(numbered.refusal(),
-            "server 's': start.args: '--rank={replica}': nothing is known that {replica} stands "
-            "for");
+            "server 's': start.args: '--rank={replica}': {replica} is not defined");
   Planned spaced(on("H100", 1), "a server");
   EXPECT_TRUE(
       spaced.refusal().starts_with("server 'a server': variant_name: 'a server' can be no label"));

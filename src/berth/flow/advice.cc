@@ -80,7 +80,7 @@ std::string advice_on_source(std::string_view text, const std::vector<Step>& ste
   if (!text.starts_with('{') || !text.ends_with('}')) return {};
   const auto name = text.substr(1, text.size() - 2);
   if (!is_output(name, steps)) return {};
-  return fmt::format("an output of another step stands here without braces: {}", name);
+  return fmt::format("an output of another step is named here without braces: {}", name);
 }
 
 std::string advice_on_names(std::string_view key, const Field& found) {
@@ -89,15 +89,11 @@ std::string advice_on_names(std::string_view key, const Field& found) {
   if (found.is_list()) {
     const bool some =
         !node->children.empty() && node->children.front().kind == DocumentNode::Kind::scalar;
-    return fmt::format(
-        "expected names and what each stands for, got a list; give it a name: {}: "
-        "{{NAME: {}}}",
-        key, some ? clip(node->children.front().text, 40) : "VALUE");
+    return fmt::format("expected names with values, got a list; give it a name: {}: {{NAME: {}}}",
+                       key, some ? clip(node->children.front().text, 40) : "VALUE");
   }
-  return fmt::format(
-      "expected names and what each stands for, got '{}'; give it a name: {}: "
-      "{{NAME: {}}}",
-      clip(node->text, 40), key, clip(node->text, 40));
+  return fmt::format("expected names with values, got '{}'; give it a name: {}: {{NAME: {}}}",
+                     clip(node->text, 40), key, clip(node->text, 40));
 }
 
 }  // namespace berth::flow

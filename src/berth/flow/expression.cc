@@ -155,7 +155,7 @@ class Parser {
     const bool automatic = word == "auto" && names_.takes_auto;
     if (word != "min" && word != "max" && !automatic) {
       if (word == "attempt" || names_.parameter(word))
-        return fail(ErrorKind::invalid, "names stand in braces: {{{}}}", word);
+        return fail(ErrorKind::invalid, "write names in braces: {{{}}}", word);
       return unexpected_text();
     }
     rest_.remove_prefix(word.size());

@@ -109,7 +109,7 @@ constexpr KeyFormat kStepKeys[] = {
 constexpr std::string_view kRunOrScript[] = {"run", "script"};
 
 constexpr KeyFormat kSubFlowKeys[] = {
-    {"flow", f::text(), "the file whose steps this one stands for", "", true},
+    {"flow", f::text(), "the file whose steps this one represents", "", true},
     {"params", f::entries_of(kValue), "values for the parameters of that file", "its own"},
     {"in", f::entries_of(f::kText), "sources for the inputs that it declares", "its own"},
     {"needs", exec::kNamesFormat, "steps that must be done before", "none"},

@@ -41,7 +41,8 @@ Result<std::string> plain_path(std::string_view path) {
   bool down = false;
   for (const auto name : split(path, '/')) {
     if (name.empty() || name == ".") continue;
-    if (name == ".." && (down || root > 0)) return wrong("'..' may only stand in front of a path");
+    if (name == ".." && (down || root > 0))
+      return wrong("'..' may only be at the beginning of a path");
     down = down || name != "..";
     if (plain.size() > root) plain += '/';
     plain += name;

@@ -55,11 +55,12 @@ class FilesReader {
     if (read.parent)
       for (const auto key : kOfRun)
         if (const auto field = read.root.find(key))
-          return field->error("belongs to a run, and stands in the flow's own file, " + file_);
+          return field->error("belongs to the whole run: write it in the flow's main file, " +
+                              file_);
     if (!heads)
       for (const std::string_view key : {"in", "out"})
         if (const auto field = read.root.find(key))
-          return field->error("stands in the file of a sub-flow, and not in one that is included");
+          return field->error("belongs in the file of a sub-flow, not in an included file");
     const Field root = read.root;
     files_.files.push_back(std::move(read));
     BERTH_TRY(take_params(root, index, heads));
@@ -159,7 +160,7 @@ class FilesReader {
       const auto number = flow ? -1 - static_cast<std::int64_t>(files_.scopes.size())
                                : static_cast<std::int64_t>(files_.steps.size());
       if (const auto [known, is_new] = files_.names.try_emplace(full, number); !is_new)
-        return field.error("a step of this name stands in " + place_of(known->second) + ", too");
+        return field.error("a step of this name is in " + place_of(known->second) + ", too");
       if (flow)
         BERTH_TRY(take_sub_flow(field, *flow, index, full));
       else

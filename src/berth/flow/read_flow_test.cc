@@ -192,7 +192,7 @@ TEST(ReadFlow, WrongKeysAndNames) {
       {"steps:\n  a: {run: x, out: {o: ../x}}",
        "f.yaml:2: steps.a.out.o: an output stays in the folder of the flow's file"},
       {"steps:\n  a: {run: x, out: {o: a/../x}}",
-       "f.yaml:2: steps.a.out.o: '..' may only stand in front of a path"},
+       "f.yaml:2: steps.a.out.o: '..' may only be at the beginning of a path"},
       {"steps:\n  a: {run: x, out: {o: ./}}", "f.yaml:2: steps.a.out.o: the path names no file"}};
   expect_complaints(kCases);
 }
@@ -306,12 +306,12 @@ TEST(ReadFlow, WrongConditions) {
        "no value is called '1'; a term names a parameter or a variable of the step, or env.NAME"},
       {"mode == 1 or mode == 2", "terms can only be joined by 'and'; got 'or'"},
       {"mode == 1 and", "expected the name of a value, got 'the end'"},
-      {"not mode == 1", "'not' stands before exists(…) only; else say !="},
+      {"not mode == 1", "'not' is only allowed before exists(…); otherwise use !="},
       {"mode == ", "expected what to compare with, got 'the end'"},
       {"mode = 1", "'=' means nothing here; to compare say =="},
       {"mode == 'x", "a quote is not closed"},
       {"exists(x", "expected ')', got 'the end'"},
-      {"exists(a/../b)", "'..' may only stand in front of a path"},
+      {"exists(a/../b)", "'..' may only be at the beginning of a path"},
       {"exists({x})", "nothing is called {x}; known are: mode"},
       {"mode < fast", "< compares numbers; 'fast' is none"},
       {"mode == {mod}", "nothing is called {mod}; did you mean {mode}?"},

@@ -116,7 +116,7 @@ class SourceReader {
       return field_.error(fmt::format(
           "nothing is given for the input {}: where the flow is taken in, say in: {{{}: …}}", name,
           name));
-    if (++depth_ > kMostFiles) return field_.error("stands for itself");
+    if (++depth_ > kMostFiles) return field_.error("refers to itself");
     std::string text = alias->second.text;
     if (!below.empty()) text += (text.ends_with('/') ? "" : "/") + std::string(below);
     return read(text, alias->second.scope);

@@ -28,8 +28,7 @@ class StepReader {
     step_.line = field_.node().line;
     if (field_.is_scalar() && !field_.node().text.contains(':'))
       return field_.error(
-          fmt::format("expected a map, got '{0}'; a command stands in run: {{run: "
-                      "'{0}'}}",
+          fmt::format("expected a map, got '{0}'; write a command as {{run: '{0}'}}",
                       clip(field_.node().text, 60)));
     BERTH_TRY(field_.expect_keys(kStepFormat));
     if (const auto field = field_.find("params")) {

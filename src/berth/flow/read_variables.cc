@@ -31,7 +31,7 @@ class VariablesReader {
       return key ? key->error("a step without foreach is one task, and needs none") : Status();
     if (step_.combine == Combine::join || step_.combine == Combine::group) {
       if (of->is_map() && !of->find("vars"))
-        return of->error(fmt::format("its variables stand below vars: {}: {{vars: {{…}}}}",
+        return of->error(fmt::format("write its variables below vars: {}: {{vars: {{…}}}}",
                                      kCombineNames.name(step_.combine)));
       BERTH_TRY(of->expect_keys(kCombineFormat));
       BERTH_ASSIGN(const Field variables, of->get("vars"));

@@ -129,7 +129,7 @@ class Reader {
       term.text = fmt::format("{}exists({})", term.negated ? "not " : "", path.text);
       return term;
     }
-    if (term.negated) return at_.error("'not' stands before exists(…) only; else say !=");
+    if (term.negated) return at_.error("'not' is only allowed before exists(…); otherwise use !=");
     if (take_function("metric")) {
       BERTH_TRY(read_metric(term));
     } else if (take_function("json")) {

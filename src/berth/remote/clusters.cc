@@ -171,7 +171,7 @@ Result<OpenedCluster> open_ssh(os::Env& env, const ClusterEntry& entry, const Ag
     Transport transport = ssh_transport(host, options, home, sockets);
     if (std::ranges::find(hosts, transport.name, [](const auto& one) { return one->name(); }) !=
         hosts.end())
-      return item.error(fmt::format("{} stands here twice", transport.name));
+      return item.error(fmt::format("{} is listed twice", transport.name));
     hosts.push_back(
         std::make_unique<Host>(env, std::move(transport), agent,
                                HostOptions{.lease = entry.lease, .outlive = entry.outlive}));
