@@ -297,7 +297,7 @@ time.sleep(0 if config.job_id % 2 else 3600)  # until it is stopped
         self.assertIn("expected [min, max]", refused(parameter_config=[{"name": "x", "range": [1], "type": "float"}]))
         for key in ("script", "resource", "parameter_config"):
             self.assertRegex(refused(without=[key]), f"experiment.json:.*'{key}' is missing")
-        self.assertIn("proposer: eas trains networks itself", refused(proposer="eas", parameter_config=[]))
+        self.assertIn("proposer: eas trains networks", refused(proposer="eas", parameter_config=[]))
         self.assertIn("compression", refused(compression={"compressors": []}))
         self.document(resource="gpu")
         self.assertIn("resources.gpu: requested 1", self.one_line(self.berth("run", "experiment.json", code=3)))

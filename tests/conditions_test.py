@@ -69,7 +69,7 @@ steps:
 
     def test_what_cannot_be_decided_fails_its_task_and_says_why(self):
         for report, said in (("loss: 1", "r.json: not JSON"), ('{"los": 1}', "r.json: there is no 'loss'; did you mean 'los'?"),
-                             ('{"loss": "high"}', "'high' is no number"), ('{"loss": {}}', "'loss' is a map")):
+                             ('{"loss": "high"}', "'high' is not a number"), ('{"loss": {}}', "'loss' is a map")):
             self.write("flow.yaml", """name: wrong
 steps:
   a: {in: {i: given}, run: 'cp {in.i} {out.r}', out: {r: r.json}}

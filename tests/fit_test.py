@@ -136,7 +136,7 @@ class Fit(Case):
         self.assertIn(b"form sum, which nothing is left to judge by\n", done.out)
         self.assertRegex(done.out, rb"beta +0\.14286 +not known")
         self.assertNotIn(b"relative error", done.out)
-        self.assertIn(b"alpha, beta can be made to meet 2 independent measurements", done.err)
+        self.assertIn(b"alpha, beta fit 2 independent measurements exactly", done.err)
 
 
 class FitOfMetrics(Case):

@@ -131,7 +131,7 @@ class PartsOfFlows(Case):
         self.assertIn(b"column", self.berth("run", "rows.yaml", "--rows", "t.csv", "--set", "sample=B", code=2).err)
         self.berth("run", "rows.yaml", "--rows", "t.csv", "--detach", code=2)
         self.write("e.yaml", "run: [echo, '{sample}']\nparams: {sample: [1]}\n")
-        self.assertIn(b"is no flow", self.berth("run", "e.yaml", "--rows", "t.csv", code=2).err)
+        self.assertIn(b"is not a flow", self.berth("run", "e.yaml", "--rows", "t.csv", code=2).err)
         self.assertEqual(self.house.json("runs")["runs"], [])
 
     def test_a_killed_batch_leaves_runs_that_can_be_resumed(self):

@@ -94,7 +94,7 @@ class Attempts(Case):
                             ("'1G * 2G'", "cannot be multiplied"), ("'1G + 1'", "without one"),
                             ("'1G / ({attempt} - 1)'", "attempt 1 divides by 0"),
                             ("'3G - {attempt} * 1G'", "attempt 4 would ask for less than nothing"),
-                            ("'attempt * 1G'", "names stand in braces"), ("'{attempt} * 1Q'", "1Q")):
+                            ("'attempt * 1G'", "write names in braces"), ("'{attempt} * 1Q'", "1Q")):
             with self.subTest(amount):
                 told = self.run_flow(f"name: f\nsteps:\n  a:\n    retries: 3\n    run: 'true'\n    resources:\n"
                                      f"      mem: {amount}\n", code=2)

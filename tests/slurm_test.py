@@ -130,7 +130,7 @@ class OnSlurm(Case):
         process.wait(timeout=20)
 
     def test_what_slurm_will_never_take_ends_the_run(self):
-        for more, part in (("  partitions: [nosuch]\n", "partition nosuch: there is none; sinfo lists the partitions"),
+        for more, part in (("  partitions: [nosuch]\n", "partition nosuch: there is no such partition; sinfo lists the partitions"),
                            ("  flags: [--constraint=nosuch]\n", "sbatch: Batch job submission failed: Invalid feature")):
             self.cluster(more)
             began = time.monotonic()

@@ -373,7 +373,7 @@ print(f"::berth acc={reports[epochs - 1]}")
                     "runtime_args": {"prescript": "source .profile", "postscript": "echo DONE > done", "overwrite": True}}
         self.write("aup/exp.json", json.dumps({**document, "workingdir": "there"}))
         refused = self.berth("run", "--cluster", "lab", "aup/exp.json", code=2)
-        self.assertIn("begins with /", self.one_line(refused))
+        self.assertIn("must begin with /", self.one_line(refused))
         # The file of an environment goes on in further lines; each machine is named with user, port and key.
         for host in hosts:
             (host.home / ".profile").write_text(f"export SOURCED={host.name}\n")

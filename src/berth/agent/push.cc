@@ -87,7 +87,7 @@ class Pusher {
         text_ += frame.bytes;
         return {};
       case FrameKind::end: return on_end(std::exchange(text_, {}));
-      default: return fail(ErrorKind::invalid, "a frame that is no answer");
+      default: return fail(ErrorKind::invalid, "a frame that is not an answer");
     }
   }
 

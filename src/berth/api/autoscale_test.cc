@@ -31,7 +31,7 @@ TEST(Prometheus, RefusesWhatIsNoAnswer) {
        {std::pair(R"({"status":"error","errorType":"bad_data","error":"parse error at 3"})",
                   "parse error at 3"),
         {"<html>404</html>", "JSON"},
-        {"[]", "no answer of Prometheus"},
+        {"[]", "not an answer of Prometheus"},
         {R"({"status":"success","data":{"resultType":"matrix","result":[]}})", "a vector"},
         {R"({"status":"success","data":{"resultType":"vector","result":[{"metric":{}}]}})",
          "value"},

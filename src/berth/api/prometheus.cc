@@ -46,7 +46,7 @@ Result<std::vector<Sample>> read_samples(std::string_view body) {
     const auto why = json.find("error");
     const auto said = why ? why->text() : Result<std::string>("");
     return fail(ErrorKind::invalid, "{}",
-                said && !said->empty() ? clip(*said, 300) : "it is no answer of Prometheus");
+                said && !said->empty() ? clip(*said, 300) : "it is not an answer of Prometheus");
   }
   BERTH_ASSIGN(const JsonPlace type, json.get("data.resultType"));
   BERTH_ASSIGN(const std::string is, type.text());

@@ -105,8 +105,8 @@ TEST(Document, SaysWhereItCannotBeRead) {
   constexpr std::string_view kCases[][2] = {
       {"a: 1\nb: [1\n", "f.yaml:2: the '[' that begins here is not closed"},
       {"a:\n\t- 1\n", "f.yaml:2: begins with a tab"},
-      {"a: 1\n  b: 2\n", "f.yaml:2: 'b' stands further right than 'a' in line 1"},
-      {"a: *nowhere\n", "f.yaml:1: *nowhere: nothing before it is called &nowhere"},
+      {"a: 1\n  b: 2\n", "f.yaml:2: 'b' is indented further than 'a' in line 1"},
+      {"a: *nowhere\n", "f.yaml:1: *nowhere: no anchor &nowhere is defined above"},
       {"a: 1\nb: 2\na: 3\n", "f.yaml:3: 'a' is given twice, first in line 1"},
       {"a:\n  b: 1\n  \"b\": 2\n", "f.yaml:3: 'b' is given twice, first in line 2"},
       {"{\"a\": 1,\n\"a\": 2}", "f.yaml:2: 'a' is given twice, first in line 1"},

@@ -62,8 +62,8 @@ Result<std::string> take_checksum(std::string& text) {
     return wrong("what follows '#' is #sha256= and the checksum, or is left out");
   std::string digits = fragment.substr(kKey.size());
   if (!parse_digest(digits))
-    return wrong(fmt::format("sha256 has 64 hexadecimal digits (sha256sum FILE), and '{}' is none",
-                             clip(digits)));
+    return wrong(fmt::format(
+        "expected a sha256 of 64 hexadecimal digits (sha256sum FILE), got '{}'", clip(digits)));
   return digits;
 }
 
@@ -71,7 +71,8 @@ Status check_bucket(const Url& url) {
   const bool plain = std::ranges::all_of(
       url.host, [](char c) { return alphanumeric(c) || c == '-' || c == '.' || c == '_'; });
   if (url.host.size() < 3 || url.host.size() > 63 || !plain || url.host.starts_with('.'))
-    return wrong(fmt::format("'{}' is no name of a bucket: write s3://BUCKET/KEY", clip(url.host)));
+    return wrong(
+        fmt::format("'{}' is not the name of a bucket: write s3://BUCKET/KEY", clip(url.host)));
   if (url.path.empty()) return wrong("the key is missing: write s3://BUCKET/KEY");
   if (url.path.size() > kMostKey)
     return wrong(fmt::format("the key has more than {} bytes", kMostKey));
@@ -86,7 +87,8 @@ Status check_host(const Url& url) {
   if (url.host.empty() || !std::ranges::all_of(url.host, [](char c) {
         return alphanumeric(c) || std::string_view("-._:[]").contains(c);
       }))
-    return wrong(fmt::format("'{}' is no host: write {}://HOST/PATH", clip(url.host), url.scheme));
+    return wrong(
+        fmt::format("'{}' is not a host: write {}://HOST/PATH", clip(url.host), url.scheme));
   return {};
 }
 

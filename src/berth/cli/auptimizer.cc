@@ -47,8 +47,8 @@ Status start_there(os::Env& env, const std::string& directory, const std::string
   auto& program = experiment.program;
   if (experiment.directory.front() != '/')
     return fail(ErrorKind::invalid,
-                "{}: workingdir: there is no folder {} here, and one of other machines begins "
-                "with /",
+                "{}: workingdir: there is no folder {} on this machine; a folder on other machines "
+                "must begin with /",
                 file, experiment.directory);
   program.remote_directory = "/";
   std::string line;

@@ -104,7 +104,7 @@ Result<std::string> spec_of_file(os::Env& env, run::Context& context,
                                  const store::RunRecord& record) {
   if (record.kind != "flow")
     return fail(ErrorKind::usage,
-                "--file: {} is no flow: its parameters are drawn; start a new run", record.name);
+                "--file: {} is not a flow: its parameters are drawn; start a new run", record.name);
   BERTH_ASSIGN(auto now, run::edited(env, record));
   if (!now) return std::string();
   return run::resubmitted(context, record, *std::move(now));

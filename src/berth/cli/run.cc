@@ -84,15 +84,16 @@ Result<experiment::Program> trials_program(os::Env& env, const RunOptions& optio
   const std::string& file = prepared.file;
   if (!options.image.empty())
     return fail(ErrorKind::usage,
-                "--image: only the tasks of a flow run in containers, and {} is none",
+                "--image: only the tasks of a flow run in containers, and {} is not a flow",
                 file.empty() ? "a command" : file);
   if (!options.cache.empty())
-    return fail(ErrorKind::usage, "--cache: only the tasks of a flow are cached, and {} is none",
+    return fail(ErrorKind::usage,
+                "--cache: only the tasks of a flow are cached, and {} is not a flow",
                 file.empty() ? "a command" : file);
   if (options.flow.any())
     return fail(ErrorKind::usage,
                 "targets, --set, --params, --force, --until, --only and --overwrite are for flows, "
-                "and {} is none",
+                "and {} is not a flow",
                 file.empty() ? "a command" : file);
   experiment::Program program;
   std::string input = options.input;
@@ -253,9 +254,10 @@ Result<int> submit_batch(os::Env& env, const RunOptions& options) {
   BERTH_ASSIGN(const std::string file, env.read_file(options.file, flow::kMostFlowBytes));
   // What cannot be read is told of as it is without rows.
   if (Field::parse(file, options.file) && !run::is_flow(file))
-    return fail(ErrorKind::usage,
-                "--rows: {} is no flow; an experiment has search: {{method: sequence, file: …}}",
-                options.file);
+    return fail(
+        ErrorKind::usage,
+        "--rows: {} is not a flow; for an experiment use search: {{method: sequence, file: …}}",
+        options.file);
   BERTH_ASSIGN(const std::string text, env.read_file(options.rows, flow::kMostTableBytes));
   BERTH_ASSIGN(const auto table, flow::read_table(text, options.rows));
   BERTH_ASSIGN(run::Context context, run::open_context(env));

@@ -90,7 +90,8 @@ Result<bool> AmountOptions::apply(Resources& resources) const {
   bool no_devices = false;
   for (const auto& [resource, text] : given) {
     if (!valid_resource_name(resource))
-      return fail(ErrorKind::usage, "--resource: '{}' is no name of a resource", clip(resource));
+      return fail(ErrorKind::usage, "--resource: '{}' is not the name of a resource",
+                  clip(resource));
     auto amount = parse_amount(resource, text);
     if (!amount)
       return std::unexpected(within(fmt::format("--{}", resource), std::move(amount).error()));

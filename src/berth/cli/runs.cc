@@ -274,7 +274,7 @@ Result<int> show(os::Env& env, const ShowOptions& options) {
   }
   if (options.graph) {
     if (record.kind != "flow")
-      return fail(ErrorKind::usage, "{} is no flow: it has no graph", record.name);
+      return fail(ErrorKind::usage, "{} is not a flow: it has no graph", record.name);
     BERTH_ASSIGN(const auto flow, flow_of(record));
     const auto steps = step_counts(flow, record, tasks);
     print(options.json              ? graph_json(flow, steps, tasks)

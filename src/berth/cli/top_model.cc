@@ -144,7 +144,7 @@ TopRequest press_text(TopState& state, const TopData& data, const KeyPress& key,
 TopRequest show_log(TopState& state, const TopEntry* row) {
   if (row == nullptr) return {};
   if (row->run.empty()) {
-    state.note = row->name + " is no run of yours: its log is not yours to see";
+    state.note = row->name + " is not one of your runs: you cannot see its log";
     return {};
   }
   open_text(state, View::log, true);
@@ -156,7 +156,7 @@ TopRequest ask_to_stop(TopState& state, const TopData& data, const TopEntry* row
   if (row == nullptr) return {};
   const auto* run = run_of(data, row->run);
   if (row->run.empty())
-    state.note = row->name + " is no run of yours: you cannot stop it";
+    state.note = row->name + " is not one of your runs: you cannot stop it";
   else if (run != nullptr && !run->is_active)
     state.note = fmt::format("{} is {}: there is nothing to stop", run->name, run->state);
   else

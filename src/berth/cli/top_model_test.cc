@@ -166,7 +166,7 @@ TEST(TopModel, WhatIsNotOursIsNeitherStoppedNorRead) {
   Shown screen;
   screen.type("/job\r");
   EXPECT_EQ(screen.type("x").kind, Request::none);
-  EXPECT_TRUE(screen.shows("job-2 is no run of yours"));
+  EXPECT_TRUE(screen.shows("job-2 is not one of your runs"));
   EXPECT_EQ(screen.type("l").kind, Request::none);
   EXPECT_EQ(screen.state.view, View::runs);
 }

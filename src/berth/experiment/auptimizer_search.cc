@@ -96,7 +96,7 @@ Status read_budget(const Field& root, std::string_view proposer, Program& progra
     BERTH_ASSIGN(brackets, integer_or(root, "n_iterations", 4, 1));
   }
   if (!(budget.min > 0) || !std::isfinite(budget.max) || budget.max < budget.min)
-    return root.error(fmt::format("a budget from {} to {} is none", budget.min, budget.max));
+    return root.error(fmt::format("a budget from {} to {} is not valid", budget.min, budget.max));
   if (brackets == 0) brackets = static_cast<std::int64_t>(levels(budget).size());
   // Without the last budget the last bracket, which knows no other, is gone.
   const bool skips_last = skips % 2 == 1;
@@ -172,8 +172,7 @@ Status read_proposer(const Field& root, AuptimizerExperiment& experiment) {
   } else if (proposer == "passive") {
     program.passive = true;
   } else if (proposer == "eas") {
-    return field->error(
-        "eas trains networks itself, by code of its own, and is none of Berth's methods");
+    return field->error("eas trains networks with its own code and is not supported by Berth");
   } else if (proposer != "random") {
     return field->error(fmt::format(
         "expected random, sequence, hyperband, bohb, hyperopt, spearmint or passive, got '{}'",

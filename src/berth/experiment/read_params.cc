@@ -101,7 +101,7 @@ Status read_conditions(const Field& field, const Program& program, Parameter& pa
     BERTH_TRY(read_values(name, values, condition.values, types));
     for (const auto& value : condition.values)
       if (std::ranges::find(earlier->choices, value) == earlier->choices.end())
-        return values.error(fmt::format("'{}' is no choice of '{}': {}", value, name,
+        return values.error(fmt::format("'{}' is not a choice of '{}': {}", value, name,
                                         join(earlier->choices, ", ")));
     parameter.when.push_back(std::move(condition));
   }

@@ -170,8 +170,9 @@ void note_placeholders(const std::string& file, Program& program) {
   for (const auto& name : named)
     if (std::ranges::find(parameters, name) == parameters.end() &&
         std::ranges::find(kOwnNames, name) == kOwnNames.end())
-      note(fmt::format("{{{}}} is no parameter, and stays as it is in the command; there are: {}",
-                       name, clip(join(parameters, ", "), 200)));
+      note(fmt::format(
+          "{{{}}} is not a parameter, so it stays as it is in the command; the parameters are {}",
+          name, clip(join(parameters, ", "), 200)));
   if (is_named("params_file") || text.find("BERTH_PARAM") != std::string::npos) return;
   for (const auto& name : parameters)
     if (!is_named(name) && !(is_pbt(program) && name == kParent))

@@ -72,10 +72,10 @@ Result<Budget> read_budget(const Field& field, std::string_view least, const Pro
   Budget budget;
   BERTH_ASSIGN(const Field param, field.get("param"));
   BERTH_ASSIGN(budget.parameter, param.text());
-  if (!valid_parameter_name(budget.parameter)) return param.error("no name of a parameter");
+  if (!valid_parameter_name(budget.parameter)) return param.error("not the name of a parameter");
   for (const auto& parameter : program.params)
     if (lower(parameter.name) == lower(budget.parameter))
-      return param.error("the budget is no other parameter: leave it out of params");
+      return param.error("the budget is a separate parameter: leave it out of params");
   BERTH_ASSIGN(const Field min, field.get(least));
   BERTH_ASSIGN(const Field max, field.get("max"));
   BERTH_ASSIGN(budget.min, min.number());
@@ -109,7 +109,7 @@ Status read_explore(const Field& search, Program& program) {
     explore = explored_by_default(program.params);
     if (explore.empty())
       return search.error(
-          "pbt moves ranges of floats, of which params have none: say explore: [NAME, …]");
+          "pbt moves ranges of floats, and params has no such range: give explore: [NAME, …]");
     return {};
   }
   BERTH_ASSIGN(explore, exec::read_names(*field));
@@ -188,7 +188,7 @@ Result<Values> read_point(const Field& field, ValueTypes& types) {
   std::set<std::string> variables;
   BERTH_ASSIGN(const auto entries, field.entries());
   for (const auto& [name, value] : entries) {
-    if (!valid_parameter_name(name)) return value.error("no name of a parameter");
+    if (!valid_parameter_name(name)) return value.error("not the name of a parameter");
     if (!variables.insert(lower(name)).second)
       return value.error("another one would share its BERTH_PARAM_ variable");
     BERTH_ASSIGN(std::string text, read_value(name, value, types));

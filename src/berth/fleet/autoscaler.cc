@@ -67,8 +67,8 @@ Status check_scalable(const System& system) {
     if (has.accelerator.empty()) continue;
     const auto accelerator = system.accelerators.find(has.accelerator);
     if (accelerator == system.accelerators.end())
-      return fail(ErrorKind::invalid, "{} has '{}', which is no accelerator of the document", name,
-                  clip(has.accelerator));
+      return fail(ErrorKind::invalid, "{} has '{}', which is not an accelerator of the document",
+                  name, clip(has.accelerator));
     const auto capacity = system.capacities.find(accelerator->second.type);
     if (system.options.solver != Solver::unlimited &&
         (capacity == system.capacities.end() || capacity->second.count == 0))

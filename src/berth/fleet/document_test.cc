@@ -146,11 +146,11 @@ TEST(FleetDocument, NamesThatNothingBearsAreTold) {
                  "models": [{"name": "M", "acc": "A"}, {"name": "M", "acc": "B"}],
                  "servers": [{"name": "S", "currentAlloc": {"accelerator": "C"}},
                              {"name": "R", "currentAlloc": {"accelerator": "A"}}]})"}});
-  EXPECT_EQ(
-      dangling_names(system),
-      (std::vector<std::string>{"model 'M' has performance data on 'B', which is no accelerator",
-                                "a capacity of 'U', which no accelerator is of",
-                                "server 'S' has 'C' now, which is no accelerator"}));
+  EXPECT_EQ(dangling_names(system),
+            (std::vector<std::string>{
+                "model 'M' has performance data on 'B', which is not an accelerator",
+                "a capacity of 'U', which no accelerator is of",
+                "server 'S' has 'C' now, which is not an accelerator"}));
 }
 
 TEST(FleetDocument, WholeNumbersAreWrittenWithoutAFraction) {

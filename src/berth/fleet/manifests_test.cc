@@ -89,13 +89,13 @@ TEST(Start, FaultsAreNamedByTheirPath) {
   EXPECT_EQ(error_of(R"({"port": 65536})"), at + "port: 65536, expected 0 to 65535");
   EXPECT_EQ(error_of(R"({"cpu": -1})"), at + "cpu: -1, expected 0 to 10000");
   EXPECT_EQ(error_of(R"({"memSize": 1e7})"), at + "memSize: 10000000, expected 0 to 1000000");
-  EXPECT_EQ(error_of(R"({"image": "a b"})"), at + "image: 'a b' is no name of an image");
+  EXPECT_EQ(error_of(R"({"image": "a b"})"), at + "image: 'a b' is not the name of an image");
   EXPECT_EQ(error_of(R"({"command": "vllm"})"), at + "command: expected a list, got \"vllm\"");
   EXPECT_EQ(error_of(R"({"command": [""]})"), at + "command[0]: the name of the program is empty");
   EXPECT_EQ(error_of(R"({"args": [1]})"), at + "args[0]: expected text, got 1");
   EXPECT_EQ(error_of(R"({"args": ["a\u0000"]})"), at + "args[0]: has a byte 0");
-  EXPECT_EQ(error_of(R"({"env": {"1A": ""}})"), at + "env: '1A' is no name of a variable");
-  EXPECT_EQ(error_of(R"({"env": {"": ""}})"), at + "env: '' is no name of a variable");
+  EXPECT_EQ(error_of(R"({"env": {"1A": ""}})"), at + "env: '1A' is not the name of a variable");
+  EXPECT_EQ(error_of(R"({"env": {"": ""}})"), at + "env: '' is not the name of a variable");
   EXPECT_EQ(error_of(R"({"env": []})"), at + "env: expected an object, got []");
   System system;
   EXPECT_EQ(put(system.accelerators, "A", {.type = "A", .power = {}, .resource = "gpu one"})
@@ -106,7 +106,7 @@ TEST(Start, FaultsAreNamedByTheirPath) {
                 {.type = "A", .power = {}, .node_selector = {{{"gpu", "two words"}}}})
                 .error()
                 .message,
-            "A: nodeSelector: 'gpu: two words' is no label of a node");
+            "A: nodeSelector: 'gpu: two words' is not a label of a node");
 }
 
 TEST(Start, NamesOfKubernetes) {

@@ -246,7 +246,8 @@ TEST(Purchase, IsReadWrittenSetAndChecked) {
   system.options.solver = Solver::greedy;
   const Status status = check(system);
   ASSERT_FALSE(status);
-  EXPECT_TRUE(status.error().message.starts_with("capacity with kinds of purchase: only"));
+  EXPECT_TRUE(
+      status.error().message.starts_with("capacity with kinds of purchase: supported only"));
 }
 
 TEST(Purchase, ADayRefusesWhatItWouldLeaveOut) {

@@ -68,7 +68,7 @@ Status check(const Start& start) {
   BERTH_TRY(within_bounds("cpu", start.cpu, kMostCores));
   BERTH_TRY(within_bounds("memSize", start.memory_gb, kMostGigabytes));
   if (!std::ranges::all_of(start.image, [](char c) { return c > ' ' && c <= '~'; }))
-    return fail(ErrorKind::invalid, "image: '{}' is no name of an image", clip(start.image));
+    return fail(ErrorKind::invalid, "image: '{}' is not the name of an image", clip(start.image));
   if (!start.command.empty() && start.command.front().empty())
     return fail(ErrorKind::invalid, "command[0]: the name of the program is empty");
   BERTH_TRY(check_texts("command", start.command));
@@ -76,7 +76,7 @@ Status check(const Start& start) {
   std::vector<std::string> values;
   for (const auto& [name, value] : start.environment) {
     if (!is_variable_name(name))
-      return fail(ErrorKind::invalid, "env: '{}' is no name of a variable", clip(name));
+      return fail(ErrorKind::invalid, "env: '{}' is not the name of a variable", clip(name));
     values.push_back(value);
   }
   return check_texts("env", values);

@@ -50,8 +50,8 @@ Status check(const Accelerator& a) {
   if (a.node_selector)
     for (const auto& [key, value] : *a.node_selector)
       if (!is_qualified_name(key) || !is_label_value(value))
-        return fail(ErrorKind::invalid, "nodeSelector: '{}: {}' is no label of a node", clip(key),
-                    clip(value));
+        return fail(ErrorKind::invalid, "nodeSelector: '{}: {}' is not a label of a node",
+                    clip(key), clip(value));
   return check_bounds({{"multiplicity", static_cast<double>(a.multiplicity), kMostCount, 1},
                        {"memSize", a.memory_gb},
                        {"memBW", a.bandwidth_gb_s},
@@ -403,8 +403,7 @@ std::vector<std::string> dangling_names(const System& system) {
     for (const auto& [accelerator, performance] : data.accelerators)
       if (!is_accelerator(accelerator))
         notes.push_back(
-            fmt::format("model '{}' has performance data on '{}', which is no "
-                        "accelerator",
+            fmt::format("model '{}' has performance data on '{}', which is not an accelerator",
                         clip(model), clip(accelerator)));
   std::set<std::string_view> types;
   for (const auto& [name, accelerator] : system.accelerators) types.insert(accelerator.type);
@@ -416,8 +415,8 @@ std::vector<std::string> dangling_names(const System& system) {
     for (const Allocation& part : server.current.parts) held.insert(part.accelerator);
     for (const std::string& accelerator : held)
       if (!is_accelerator(accelerator))
-        notes.push_back(fmt::format("server '{}' has '{}' now, which is no accelerator", clip(name),
-                                    clip(accelerator)));
+        notes.push_back(fmt::format("server '{}' has '{}' now, which is not an accelerator",
+                                    clip(name), clip(accelerator)));
   }
   return notes;
 }

@@ -39,9 +39,9 @@ Result<bool> compare(const JsonValue& left, Sign sign, const std::string& right)
   if (sign == Sign::equal || sign == Sign::unequal)
     return (left.text == right) == (sign == Sign::equal);
   if (!left.number)
-    return fail(ErrorKind::invalid, "'{}' is no number, and {} compares numbers", clip(left.text),
-                kSignNames.name(sign));
-  return fail(ErrorKind::invalid, "'{}', with which it is compared, is no number", clip(right));
+    return fail(ErrorKind::invalid, "'{}' is not a number, and {} compares numbers",
+                clip(left.text), kSignNames.name(sign));
+  return fail(ErrorKind::invalid, "'{}', with which it is compared, is not a number", clip(right));
 }
 
 /// What a person reads: "loss is 0.7, not < 0.5".
@@ -241,7 +241,7 @@ Result<JsonValue> Graph::Impl::json_value(TaskIndex asking, TaskIndex asked,
   if (entry == nullptr || entry->path != "." ||
       (entry->kind != fileset::Entry::Kind::file &&
        entry->kind != fileset::Entry::Kind::executable))
-    return error("it is no file");
+    return error("it is not a file");
   if (static_cast<std::size_t>(entry->size) > kMostJsonBytes)
     return error(fmt::format("it has {} bytes, more than the {} that a condition reads",
                              entry->size, kMostJsonBytes));

@@ -146,7 +146,7 @@ steps:
             "f.yaml:4: steps.key: when: json(t.r, los): r.json: there is no 'los'; did you mean "
             "'loss'?");
   EXPECT_EQ(error("text"),
-            "f.yaml:5: steps.text: when: json(t.r, name): t: 't' is no number, and < compares "
+            "f.yaml:5: steps.text: when: json(t.r, name): t: 't' is not a number, and < compares "
             "numbers");
   EXPECT_EQ(error("good"), "none");
   EXPECT_TRUE(skipped.empty());

@@ -35,7 +35,7 @@ Result<Quantity> read_number(std::string_view text, Unit unit) {
     return Quantity{*number, false};
   }
   switch (unit) {
-    case Unit::none: return fail(ErrorKind::invalid, "'{}' is no number", clip(text));
+    case Unit::none: return fail(ErrorKind::invalid, "'{}' is not a number", clip(text));
     case Unit::bytes: {
       BERTH_ASSIGN(const auto bytes, parse_bytes(text));
       return Quantity{static_cast<double>(bytes), true};
@@ -144,7 +144,7 @@ class Parser {
       add(Kind::attempt);
     } else {
       return fail(ErrorKind::invalid,
-                  "there is no {{{}}} here: only {{attempt}} and parameters of one value",
+                  "{{{}}} is not available here: use {{attempt}} or a parameter of one value",
                   clip(name));
     }
     rest_.remove_prefix(end + 1);

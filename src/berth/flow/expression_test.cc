@@ -73,7 +73,7 @@ TEST(Expression, WrongOnesAreRefused) {
   EXPECT_NE(refusal_of("min(1G, 1)").find("without one"), std::string::npos);
   EXPECT_NE(refusal_of("1 / 1G").find("divided"), std::string::npos);
   EXPECT_NE(refusal_of("1G / ({attempt} - 1)").find("divides by 0"), std::string::npos);
-  EXPECT_NE(refusal_of("2G", Unit::none).find("no number"), std::string::npos);
+  EXPECT_NE(refusal_of("2G", Unit::none).find("not a number"), std::string::npos);
   for (const auto* text :
        {"",     "(",      ")",      "1G)",      "(1G",       "1G +",  "* 1G",
         "min",  "min()",  "min(1G", "{attempt", "{}",        "1G 2G", "max(1G,)",
@@ -200,7 +200,7 @@ TEST(AttemptRequest, WhatALaterAttemptWouldAskForIsCheckedFirst) {
       "f.yaml:7: steps.a.timeout: attempt 3 would have a time limit of 0 s, expected more than 0");
   EXPECT_NE(told("    resources: {gpu: auto}\n").find("auto is for mem, cpu and timeout"),
             std::string::npos);
-  EXPECT_NE(told("    resources: {mem: '{list} * 1G'}\n").find("parameters of one value"),
+  EXPECT_NE(told("    resources: {mem: '{list} * 1G'}\n").find("parameter of one value"),
             std::string::npos);
   EXPECT_EQ(told("    resources: {mem: 10Q}\n").find("attempt"), std::string::npos);
 }

@@ -246,9 +246,9 @@ TEST(Keys, WrongNamesAreToldWhereTheyStand) {
       "s, stem");
   EXPECT_EQ(of("run: x, group: {vars: {v: m.o}, by: [s]}, out: {o: '{v}'}"),
             "f.yaml:4: steps.a.out.o: an output cannot be called by a list; put {key} into it");
-  EXPECT_EQ(of("run: x, foreach: {v: {table: t.xls}}"),
-            "f.yaml:4: steps.a.foreach.v.table: a table is a .csv or a .tsv file, and 't.xls' is "
-            "none");
+  EXPECT_EQ(
+      of("run: x, foreach: {v: {table: t.xls}}"),
+      "f.yaml:4: steps.a.foreach.v.table: a table is a .csv or a .tsv file, and 't.xls' is not");
   FakeWorld world;
   world.tables["t.csv"] = "id,read\nA,x\n";
   EXPECT_EQ(of("run: 'x {v.reads}', foreach: {v: {table: t.csv}}", world),

@@ -118,7 +118,7 @@ class FilesReader {
   /// Reads the file that a field names.
   Result<FlowFile> open(const Field& field, std::size_t parent) {
     BERTH_ASSIGN(const std::string named, exec::process_text(field));
-    if (named.empty() || named.contains('\0')) return field.error("is no path of a file");
+    if (named.empty() || named.contains('\0')) return field.error("is not the path of a file");
     const std::string path = path_from(file(parent).path, named);
     std::string chain = file(parent).path;
     for (std::optional<std::size_t> at = parent; at; at = file(*at).parent) {
@@ -250,7 +250,7 @@ class FilesReader {
   static std::string meant_text(std::string_view name, const Words& known) {
     const auto meant = nearest(name, std::vector<std::string_view>(known.begin(), known.end()));
     return !meant.empty()  ? fmt::format("did you mean '{}'?", meant)
-           : known.empty() ? "it has none at all"
+           : known.empty() ? "there are none"
                            : "it has " + join(known, ", ");
   }
 

@@ -262,7 +262,8 @@ TEST(ReadFlow, WhatTheWorldLacksAndTwoWriters) {
        "f.yaml:2: steps.a: out.o: a/2 writes p1, where a/0 writes too; every task needs a separate "
        "path: put {index} or a value that distinguishes them into it"},
       {"steps:\n  a: {run: x, foreach: {v: [/etc]}, out: {o: '{v}'}}",
-       "f.yaml:2: steps.a: out.o: '/etc' of a/%2Fetc is no path in the folder of the flow's file"},
+       "f.yaml:2: steps.a: out.o: '/etc' of a/%2Fetc is not a path in the folder of the flow's "
+       "file"},
       {"steps:\n  a: {run: x, out: {o: x.txt}}\n  b: {run: x, in: {i: '*.txt'}}",
        "f.yaml:3: steps.b: x.txt is made by step a (out.o): write a.o"},
       {"steps:\n  a: {run: x, out: {o: data/c, p: q}}\n  b: {run: x, in: {i: data}}",
@@ -313,7 +314,7 @@ TEST(ReadFlow, WrongConditions) {
       {"exists(x", "expected ')', got 'the end'"},
       {"exists(a/../b)", "'..' may only be at the beginning of a path"},
       {"exists({x})", "nothing is called {x}; known are: mode"},
-      {"mode < fast", "< compares numbers; 'fast' is none"},
+      {"mode < fast", "< compares numbers; 'fast' is not a number"},
       {"mode == {mod}", "nothing is called {mod}; did you mean {mode}?"},
       {"metric(s) < 1", "expected metric(STEP, NAME), got 1 of the two"},
       {"metric(s loss) < 1", "expected metric(STEP, NAME), got 'loss'"},
@@ -323,8 +324,9 @@ TEST(ReadFlow, WrongConditions) {
       {"metric(s, loss)", "expected ==, !=, <, <=, > or >=, got 'the end'"},
       {"json(s.o) == 1",
        "expected json(STEP.OUTPUT, KEY): a file that a step writes, and a key in it"},
-      {"json(x.json, a) == 1", "'x.json' is no output of a step; expected json(STEP.OUTPUT, KEY)"},
-      {"json(s.o, a..b) == 1", "'a..b' is no way to a value: keys are joined by single dots"},
+      {"json(x.json, a) == 1",
+       "'x.json' is not an output of a step; expected json(STEP.OUTPUT, KEY)"},
+      {"json(s.o, a..b) == 1", "'a..b' is not a path to a value: join keys with single dots"},
       {"json(s.d/*, a) == 1", "'s.d/*' is a pattern; expected one file"},
       {"json(s.d, a) == 1",
        "json(s.d, a): the output is a directory; name a file in it: s.d/FILE"}};

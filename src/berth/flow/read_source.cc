@@ -15,7 +15,7 @@ std::string no_output(std::string_view step, std::string_view name,
   if (meant.empty() && names.size() == 1) meant = names.front();
   return fmt::format("step '{}' has no output '{}'{} (a file of that name: ./{}.{})", step,
                      clip(name),
-                     names.empty()   ? ": it has none at all; to wait for it say needs"
+                     names.empty()   ? ": it has no outputs; to wait for it use `needs`"
                      : meant.empty() ? "; it has " + join(Words(names.begin(), names.end()), ", ")
                                      : fmt::format("; did you mean {}.{}?", step, meant),
                      step, clip(name));
@@ -34,10 +34,9 @@ class SourceReader {
       return source;
     }
     if (is_foreign_url(named))
-      return field_.error(
-          fmt::format("'{0}' is nothing that can be fetched: https://, http:// and "
-                      "s3:// are (a file of that name: ./{0})",
-                      clip(named)));
+      return field_.error(fmt::format(
+          "'{0}' cannot be downloaded: use https://, http:// or s3:// (a file of that name: ./{0})",
+          clip(named)));
     const Scope& of = known_.files.scopes[scope];
     const auto slash = std::min(named.find('/'), named.size());
     const auto head = named.substr(0, slash);

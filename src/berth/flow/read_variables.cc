@@ -95,7 +95,7 @@ class VariablesReader {
     }));
     if (!plain) return table.error(plain.error());
     if (!plain->ends_with(".csv") && !plain->ends_with(".tsv"))
-      return table.error(fmt::format("a table is a .csv or a .tsv file, and '{}' is none", *plain));
+      return table.error(fmt::format("a table is a .csv or a .tsv file, and '{}' is not", *plain));
     variable.table = *std::move(plain);
     return {};
   }

@@ -163,9 +163,10 @@ Status Graph::Impl::register_outputs(std::size_t index) {
             step, output.line,
             fmt::format("out.{}: {}: {}", output.name, url, parse_url(url).error().message));
       if (!plain || *plain != path || !stays_inside(path))
-        return wrong(step, output.line,
-                     fmt::format("out.{}: '{}' of {} is no path in the folder of the flow's file",
-                                 output.name, path, name(task)));
+        return wrong(
+            step, output.line,
+            fmt::format("out.{}: '{}' of {} is not a path in the folder of the flow's file",
+                        output.name, path, name(task)));
       if (const auto other = writer_of(path))
         return wrong(step, output.line,
                      fmt::format("out.{}: {} writes {}, where {} writes too{}", output.name,

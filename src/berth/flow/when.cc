@@ -165,8 +165,8 @@ class Reader {
           fmt::format("expected {}: a file that a step writes, and a key in it", kUsage));
     BERTH_ASSIGN(term.path, sources_.file(arguments[0].text));
     if (!term.path.step)
-      return at_.error(
-          fmt::format("'{}' is no output of a step; expected {}", clip(arguments[0].text), kUsage));
+      return at_.error(fmt::format("'{}' is not an output of a step; expected {}",
+                                   clip(arguments[0].text), kUsage));
     BERTH_TRY(check_names(term.path.pattern, known_, at_));
     if (fileset::is_pattern(term.path.pattern))
       return at_.error(
@@ -180,7 +180,7 @@ class Reader {
       }
       for (const auto part : split(key.text, '.')) {
         if (part.empty())
-          return at_.error(fmt::format("'{}' is no way to a value: keys are joined by single dots",
+          return at_.error(fmt::format("'{}' is not a path to a value: join keys with single dots",
                                        clip(key.text)));
         term.keys.emplace_back(part);
       }
@@ -203,8 +203,8 @@ class Reader {
     if (term.names_some) return check_names(term.right, known_, at_);
     if (term.sign != Condition::Sign::equal && term.sign != Condition::Sign::unequal &&
         !parse_number(term.right))
-      return at_.error(fmt::format("{} compares numbers; '{}' is none", kSignNames.name(term.sign),
-                                   clip(term.right)));
+      return at_.error(fmt::format("{} compares numbers; '{}' is not a number",
+                                   kSignNames.name(term.sign), clip(term.right)));
     return {};
   }
 

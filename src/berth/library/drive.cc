@@ -73,8 +73,8 @@ Result<store::RunRecord> record_flow(run::Context& context, const RunFile& read,
 Result<store::RunRecord> record_trials(run::Context& context, const RunFile& read,
                                        const std::string& file, const FileOptions& options) {
   if (!options.set.empty())
-    return fail(ErrorKind::invalid, "{}: set is for the parameters of flows, and this is none",
-                file);
+    return fail(ErrorKind::invalid,
+                "{}: set is for the parameters of flows, and this is not a flow", file);
   BERTH_ASSIGN(auto program, experiment::read_program(read.text, file));
   BERTH_TRY(run::read_sequence(*context.env, read.directory, program));
   if (!options.name.empty()) program.name = options.name;
@@ -186,7 +186,7 @@ Result<std::string> Runs::record(const Command& command, bool elsewhere) {
   experiment::Program program = run::program_of_command(command.argv);
   if (!command.name.empty()) program.name = command.name;
   if (!experiment::valid_name(program.name))
-    return fail(ErrorKind::invalid, "name: '{}' is no name of a run", program.name);
+    return fail(ErrorKind::invalid, "name: '{}' is not the name of a run", program.name);
   if (!command.resources.empty()) program.resources = command.resources;
   program.retries = command.retries;
   program.timeout = command.timeout;
@@ -202,7 +202,7 @@ Result<std::string> Runs::record(const Command& command, bool elsewhere) {
 
 Result<std::string> Runs::record_file(const std::string& file, const FileOptions& options) {
   if (!options.name.empty() && !experiment::valid_name(options.name))
-    return fail(ErrorKind::invalid, "name: '{}' is no name of a run", options.name);
+    return fail(ErrorKind::invalid, "name: '{}' is not the name of a run", options.name);
   BERTH_ASSIGN(const auto read, read_run_file(*state_->env, file));
   const auto record = run::is_flow(read.text) ? record_flow(state_->context, read, file, options)
                                               : record_trials(state_->context, read, file, options);

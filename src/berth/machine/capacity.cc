@@ -182,7 +182,7 @@ std::vector<int> narrowed(const std::vector<int>& cores, const std::vector<int>&
                           std::string_view what, std::vector<std::string>& notes) {
   std::vector<int> both = common(cores, to);
   if (!both.empty() || to.empty()) return both.empty() ? cores : both;
-  notes.push_back(fmt::format("{} has none of the cores we run on: passed over", what));
+  notes.push_back(fmt::format("{} has none of the cores that this process runs on: ignored", what));
   return cores;
 }
 

@@ -173,7 +173,8 @@ TEST_F(DeviceGuardTest, WhatIsNotToldIsAdvisoryOnce) {
   figures = {.figures = {{"GPU-a", 100, 0}}, .untold = {}, .because = ""};
   report = wait(31);
   ASSERT_EQ(report.advisory.size(), 1U);
-  EXPECT_NE(report.advisory[0].second.find("does not tell what a process has"), std::string::npos);
+  EXPECT_NE(report.advisory[0].second.find("does not report the memory of a process"),
+            std::string::npos);
   EXPECT_TRUE(report.over.empty());
 }
 

@@ -128,7 +128,7 @@ GroupPlan plan_unified(os::Env& env, const std::string& root, const CgroupHierar
     return planned(Method::beside, {{"unified", above}}, "beside our own group");
   }
   const bool root_group = !env.status(own.directory + "/cgroup.type");
-  if (root_group) return none("we are in the root control group, which is nobody's to divide");
+  if (root_group) return none("this process is in the root control group, which cannot be divided");
   if (delegated(env, own)) return plan;
   GroupPlan scope = plan_scope(env, root, hierarchy, keep_in);
   return scope.method == Method::none && handed_over(env, own) ? plan : scope;

@@ -253,8 +253,9 @@ Result<ClusterEntry> find_cluster(os::Env& env, const std::string& name) {
   for (const auto& entry : entries) names.push_back(entry.name);
   BERTH_ASSIGN(const auto file, clusters_file(env));
   if (names.empty())
-    return fail(ErrorKind::not_found, "no cluster '{}': {} has none; see berth cluster --help",
-                clip(name), file);
+    return fail(ErrorKind::not_found,
+                "no cluster '{}': {} defines no clusters; see berth cluster --help", clip(name),
+                file);
   return fail(ErrorKind::not_found, "no cluster '{}': {} has {}", clip(name), file,
               join(names, ", "));
 }

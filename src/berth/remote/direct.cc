@@ -174,7 +174,7 @@ Status Push::exchange() {
       return {};
     }
     if (frame->kind != agent::FrameKind::sent)
-      return fail(ErrorKind::invalid, "a frame that is no answer");
+      return fail(ErrorKind::invalid, "a frame that is not an answer");
     BERTH_ASSIGN(const auto moved, parse_integer(frame->bytes));
     if (moved > fileset::total_bytes(options_.objects))
       return fail(ErrorKind::invalid, "more bytes were sent than there are");

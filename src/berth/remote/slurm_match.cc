@@ -134,7 +134,7 @@ Result<SlurmAsk> match(const cluster::Wish& wish, std::span<const SlurmNodes> no
     return fail(ErrorKind::impossible, "Slurm has no standard partition: name one in `partitions`");
   std::vector<std::string> impossible, busy, passed_over;
   for (const auto& partition : order) {
-    std::string why = "there is none; sinfo lists the partitions";
+    std::string why = "there is no such partition; sinfo lists the partitions";
     const auto best = best_of(partition, wish, nodes, time_limit, types, why);
     const std::string where = "partition " + clip(partition) + ": ";
     if (!best)

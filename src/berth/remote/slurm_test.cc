@@ -162,7 +162,8 @@ TEST_F(SlurmTest, WhatNoPartitionHasIsImpossibleBeforeAnythingIsAsked) {
   const auto slurm = cluster({.partitions = {"main", "gpu", "old"}});
   const auto error = ask(*slurm, labelled_wish(9)).error();
   EXPECT_EQ(error.kind, ErrorKind::impossible);
-  for (const char* part : {"partition main", "partition gpu", "requested 9", "old: there is none"})
+  for (const char* part :
+       {"partition main", "partition gpu", "requested 9", "old: there is no such partition"})
     EXPECT_NE(error.message.find(part), std::string::npos) << part << " in " << error.message;
   EXPECT_EQ(ask(*slurm, labelled_wish(1, 1, 3)).error().kind, ErrorKind::impossible);
   EXPECT_EQ(paper_.calls["sbatch"], 0);

@@ -211,7 +211,7 @@ Status TransferQueue::on_frame(agent::Frame frame) {
       moved_ += std::ssize(frame.bytes);
       return check_room_here(receiver_->add(frame.bytes));
     case FrameKind::end: return on_end();
-    default: return fail(ErrorKind::invalid, "a frame that is no answer");
+    default: return fail(ErrorKind::invalid, "a frame that is not an answer");
   }
 }
 

@@ -118,7 +118,7 @@ Result<Digest> Dependencies::digest_of(const std::string& path, std::optional<Wa
   auto known = known_.find(path);
   if (known == known_.end() || !is_same(known->second.status, status)) {
     if (status.kind != os::FileStatus::Kind::file)
-      return fail(ErrorKind::invalid, "{}: it is no file", place);
+      return fail(ErrorKind::invalid, "{}: it is not a file", place);
     const Wall now = env_.wall();
     BERTH_ASSIGN(const auto text, env_.read_file(place, kLargestDependency));
     const Digest digest = sha256(text);

@@ -196,7 +196,7 @@ Result<std::string> resubmitted(Context& context, const store::RunRecord& record
     const std::string step = task.label.substr(0, task.label.find('/'));
     if (std::ranges::find(flow.steps, step, &flow::Step::name) == flow.steps.end())
       return fail(ErrorKind::invalid,
-                  "{}: there is no step {} any more, of which {} has tasks: berth run {}",
+                  "{}: step {}, of which {} has tasks, no longer exists: use berth run {}",
                   edited.file, step, record.name, edited.file);
   }
   BERTH_TRY(check_flow(context, edited, record.directory, false));

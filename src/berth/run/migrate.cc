@@ -16,7 +16,7 @@ Result<store::Migrated> migrate(
   BERTH_ASSIGN(const auto state, state_directory(env));
   const std::string file = database_file(state);
   if (!env.status(file))
-    return fail(ErrorKind::not_found, "{}: there are no runs to take along", file);
+    return fail(ErrorKind::not_found, "{}: there are no runs to migrate", file);
   BERTH_ASSIGN(const auto address, store::read_address(url));
   if (const auto place = marked_database(env, state); place && *place != address.place)
     return fail(ErrorKind::exists, "{}: its runs have been taken to {}, for good", file, *place);

@@ -24,9 +24,9 @@ Status begin_with(Context& context, const std::vector<std::string>& runs,
                 "--warm-start: this search learns from no trial; methods auto, gp, cma-es, nsga2, "
                 "tpe, halving, hyperband and external do");
   if (program.search.method == experiment::Search::Method::pbt)
-    return fail(ErrorKind::usage,
-                "--warm-start: pbt goes on from its own checkpoints, and another run has none of "
-                "them");
+    return fail(
+        ErrorKind::usage,
+        "--warm-start: pbt continues from its own checkpoints, which another run does not have");
   if (runs.size() > experiment::kMostEarlier)
     return fail(ErrorKind::usage, "--warm-start: expected at most {} runs, got {}",
                 experiment::kMostEarlier, runs.size());

@@ -52,7 +52,7 @@ Result<Study> Study::open(store::Store& store, os::Env& env, const std::string& 
                           const std::string& runs) {
   BERTH_ASSIGN(auto run, store.find_run(name));
   if (run.kind != kStudy)
-    return fail(ErrorKind::usage, "{} is no study: it is driven by berth run", run.name);
+    return fail(ErrorKind::usage, "{} is not a study: it is driven by berth run", run.name);
   BERTH_ASSIGN(auto program, experiment::from_json_text(run.spec_json));
   LeaseWatch watch(env, runs.empty() ? "" : leases_file(runs + "/" + run.name));
   Study study(store, env, std::move(run), std::move(program), std::move(watch));

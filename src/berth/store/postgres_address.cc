@@ -76,7 +76,7 @@ Result<Address> read_address(const std::string& url) {
   const std::unique_ptr<PQconninfoOption, void (*)(PQconninfoOption*)> options(
       pq->PQconninfoParse(url.c_str(), &message), pq->PQconninfoFree);
   if (message != nullptr) pq->PQfreemem(message);  // it repeats parts of the URL
-  if (!options) return fail(ErrorKind::usage, "this is no URL of PostgreSQL: {}", kWanted);
+  if (!options) return fail(ErrorKind::usage, "not a URL of PostgreSQL: {}", kWanted);
   Address address;
   for (const auto* option = options.get(); option->keyword != nullptr; ++option) {
     if (option->val == nullptr) continue;

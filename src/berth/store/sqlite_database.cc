@@ -51,7 +51,7 @@ constexpr std::array kResultCodeMeanings = {
     ResultCodeMeaning{SQLITE_BUSY, ErrorKind::busy, "another process is writing: try again"},
     ResultCodeMeaning{SQLITE_LOCKED, ErrorKind::busy, "another process is writing: try again"},
     ResultCodeMeaning{SQLITE_CORRUPT, ErrorKind::corrupt, kRestore},
-    ResultCodeMeaning{SQLITE_NOTADB, ErrorKind::corrupt, "this is no Berth store: move it away"},
+    ResultCodeMeaning{SQLITE_NOTADB, ErrorKind::corrupt, "this is not a Berth store: move it away"},
     ResultCodeMeaning{SQLITE_PERM, ErrorKind::denied, kPermitFile},
     ResultCodeMeaning{SQLITE_READONLY, ErrorKind::denied, kPermitFile},
     ResultCodeMeaning{SQLITE_CANTOPEN, ErrorKind::io,
