@@ -320,7 +320,7 @@ print(f"::berth acc={reports[epochs - 1]}")
         until(lambda: "has no room for cpu 2 now" in why(1), "what the host answered")
         self.house.run("stop", "sh-1")
         until((self.dir / "mine").exists, "one of its own runs", 60)
-        until(lambda: "waits for room beside what the run has on its clusters" in why(1) + why(2), "the other waits for it")
+        until(lambda: "waits for free resources in addition to those that the run has on its clusters" in why(1) + why(2), "the other waits for it")
         self.write("go", "")
         self.assertEqual(run.wait(60), 0)
 

@@ -317,7 +317,8 @@ void Agent::publish(exec::FromWorker message) {
   if (output != nullptr && full && !has_runner()) {
     if (!output_dropped_.insert(output->token).second) return;
     exec::Output missing = *output;
-    missing.bytes = "\nberth: output is missing here: nobody listened, and no more could be kept\n";
+    missing.bytes =
+        "\nberth: output is missing here: no runner was connected, and the buffer was full\n";
     return journal_.append(missing);
   }
   if (auto* metric = std::get_if<exec::Metric>(&message);
@@ -365,7 +366,7 @@ void Agent::heed_stop_signals() {
 }
 
 void Agent::give_up() {
-  note("its lease has ended, and nobody renewed it");
+  note("its lease has ended without a renewal");
   worker_.reset();
   sessions_.clear();
   runner_ = nullptr;
@@ -381,7 +382,7 @@ void Agent::look_for_alloc() {
   if (!entries) return;
   const auto ours = std::ranges::find(*entries, options_.alloc, &machine::LedgerEntry::id);
   if (ours != entries->end()) return;
-  note("its alloc is nobody's any more");
+  note("its allocation was released");
   has_alloc_ = false;
 }
 

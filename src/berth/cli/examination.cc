@@ -163,7 +163,7 @@ Finding examine_versions(os::Env& env, const Result<std::string>& agent, std::st
                                         line_of(env, "/proc/sys/kernel/osrelease"), libc);
   if (!agent)
     return faulty("versions", found + ": " + agent.error().message,
-                  "put berth-agent beside berth: it runs the tasks");
+                  "put berth-agent into the directory of berth: it runs the tasks");
   if (trim(*agent) != fmt::format("berth-agent {}", version()))
     return faulty("versions", found, "install berth and berth-agent of one version");
   return good("versions", found);

@@ -334,7 +334,7 @@ std::vector<std::string> notes_on_pairs(const fleet::System& system) {
 Status check_day_goes_with(const PlanOptions& given) {
   for (const auto& [option, is_given, why] :
        {std::tuple("--solver greedy", lower(given.solver) == "greedy",
-                   "a day is planned by optimal or unlimited, and has a greedy plan beside it"),
+                   "a day is planned by optimal or unlimited, and is compared with a greedy plan"),
         {"--saturation", !given.saturation.empty(), "only the solver greedy has it"},
         {"--delayed-best-effort", given.delayed_best_effort, "only the solver greedy has it"},
         {"--heterogeneous", given.heterogeneous,

@@ -174,7 +174,7 @@ Status check(run::Context& context, Prepared& prepared, bool noted = true) {
   if (noted)
     for (const auto& note : program.notes) print_error(fmt::format("note: {}\n", note));
   if (!here && program.passive)
-    return fail(ErrorKind::usage, "--cluster: passive trials run wherever whoever asks is");
+    return fail(ErrorKind::usage, "--cluster: passive trials run where they are asked for");
   if (!here) return run::check_input_of(*context.env, program, prepared.directory, prepared.file);
   BERTH_TRY(run::divide_gpus(context, program));
   BERTH_TRY(run::divide_cores(context, program));

@@ -83,7 +83,8 @@ std::optional<std::string> waits_elsewhere(os::Env& env, const run::Context& con
   if (!text->empty()) return *text;
   if (wanted.parallel > 0 && run.counts.running >= wanted.parallel)
     return side_by_side_text(wanted);
-  return "it waits for room beside what the run has on its clusters; see berth top";
+  return "it waits for free resources in addition to those that the run has on its clusters; see "
+         "berth top";
 }
 
 /// When the run is expected to get its turn, where it waits in this machine's queue.

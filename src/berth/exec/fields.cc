@@ -191,8 +191,8 @@ Status read_sandbox(const Field& field, Container& container) {
     BERTH_ASSIGN(std::string path, process_text(item));
     if (!path.starts_with('/') && !path.starts_with("~/"))
       return item.error(
-          fmt::format("expected a path from / or ~/ that tasks may read beside their inputs; got "
-                      "'{}'; a file beside the flow's is an input: `in`",
+          fmt::format("expected a path from / or ~/ that tasks may read in addition to their "
+                      "inputs; got '{}'; declare a file of the flow's folder as an input with `in`",
                       clip(path)));
     container.shown.push_back(std::move(path));
   }

@@ -128,7 +128,7 @@ constexpr KeyFormat kKeys[] = {
     {"passive", f::flag(), "another process runs the trials and reports their scores", "false"},
     {"cluster", exec::kNamesFormat, "where it runs: names of `berth cluster list`", "this machine"},
     {"labels", exec::kVariablesFormat, "names and values that the run is found by", "none"},
-    {"notify", exec::kNotifyFormat, "who is notified when the run ends or a task fails", "nobody"},
+    {"notify", exec::kNotifyFormat, "who is notified when the run ends or a task fails", "no one"},
 };
 constexpr std::string_view kRunOrPassive[] = {"run", "passive"};
 

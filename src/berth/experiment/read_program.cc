@@ -119,7 +119,7 @@ void read_head(const Field& root, const std::string& file, Program& program, Fau
   const auto cluster = root.find("cluster");
   if (cluster) faults.take(program.clusters, exec::read_names(*cluster));
   if (cluster && program.passive)
-    faults.add(cluster->error("passive trials run wherever whoever asks for them is"));
+    faults.add(cluster->error("passive trials run where they are asked for"));
 }
 
 void read_input(const Field& root, Program& program, Faults& faults) {

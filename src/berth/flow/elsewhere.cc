@@ -59,8 +59,8 @@ std::string place_of_url(const Url& url) {
 Result<std::string> s3_place(const std::string& text, const Field& field) {
   if (!text.starts_with(kS3))
     return field.error(
-        "an output goes to s3://BUCKET/KEY, or beside the flow's file: how to write to that "
-        "address nobody knows");
+        "an output goes to s3://BUCKET/KEY or into the flow's folder: Berth cannot write to that "
+        "address");
   if (text.contains('#')) return field.error("an output has no checksum before it is there");
   const std::string rest = text.substr(kS3.size());
   if (!rest.contains('/') || rest.starts_with('/') || rest.substr(rest.find('/') + 1).empty())

@@ -132,7 +132,7 @@ constexpr KeyFormat kFlowKeys[] = {
     kSandbox,
     kNetwork,
     {"labels", exec::kVariablesFormat, "names and values that the run is found by", "none"},
-    {"notify", exec::kNotifyFormat, "who is notified when the run ends or a task fails", "nobody"},
+    {"notify", exec::kNotifyFormat, "who is notified when the run ends or a task fails", "no one"},
     kOnFailure,
     {"allow_failures", exec::kAllowFailuresFormat,
      "how many tasks may fail in a run that is done; true: any number", "0"},

@@ -27,7 +27,7 @@ Status read_outputs(const Field& field, const std::string& directory, Step& step
       continue;
     }
     if (is_foreign_url(text))
-      return value.error("an output goes to s3:// or beside the flow's file");
+      return value.error("an output goes to s3:// or into the flow's folder");
     const auto plain = plain_path(text);
     if (!plain) return value.error(plain.error());
     if (!stays_inside(*plain))

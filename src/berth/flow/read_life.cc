@@ -32,7 +32,7 @@ Status read_lifetimes(const Field& step_field, Step& step) {
     step.*flag = choice == 1;
     if (step.*flag && step.out.empty()) return field->error("the step has no outputs");
     if (step.*flag && std::ranges::any_of(step.out, &Output::s3))
-      return field->error("that is for outputs beside the flow's file, and one goes to s3://");
+      return field->error("this is for outputs in the flow's folder, and one output goes to s3://");
     if (step.temp && step.protect)
       return field->error("what is temporary goes by itself, and what is protected stays");
   }
@@ -66,9 +66,8 @@ Status check_depfiles(const Flow& flow) {
     if (step.depfile.empty()) continue;
     if (!flow.clusters.empty())
       return fail(ErrorKind::invalid,
-                  "{}:{}: steps.{}.depfile: a task with a depfile reads what is beside the flow's "
-                  "file, which is not there on other machines (cluster); declare what it reads in "
-                  "`in`",
+                  "{}:{}: steps.{}.depfile: a task with a depfile reads the flow's folder, which "
+                  "is not on other machines (cluster); declare what it reads with `in`",
                   step.file, step.depfile_line, step.name);
   }
   return {};

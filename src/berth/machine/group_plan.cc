@@ -125,7 +125,7 @@ GroupPlan plan_unified(os::Env& env, const std::string& root, const CgroupHierar
   if (name && hierarchy.groups.size() > 1) {
     const std::string& above = hierarchy.groups[1].directory;
     if (!env.may_write(above + "/cgroup.procs")) return none("the group above us is not ours");
-    return planned(Method::beside, {{"unified", above}}, "beside our own group");
+    return planned(Method::beside, {{"unified", above}}, "next to our own group");
   }
   const bool root_group = !env.status(own.directory + "/cgroup.type");
   if (root_group) return none("this process is in the root control group, which cannot be divided");

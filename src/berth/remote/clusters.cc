@@ -129,7 +129,8 @@ Result<SshHost> read_host(const Field& field) {
     BERTH_ASSIGN(host->direct, direct->text());
     if (lower(host->direct) == "true" || lower(host->direct) == "false")
       return direct->error(
-          "expected user@host[:port]; `direct: false` beside `hosts` is for all of them");
+          "expected user@host[:port]; to set it for all hosts, write `direct: false` next to "
+          "`hosts`");
     const auto address = parse_ssh_host(host->direct);
     if (!address) return direct->error(address.error());
     if (!address->key.empty())

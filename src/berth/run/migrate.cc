@@ -11,8 +11,8 @@ Result<store::Migrated> migrate(
     const std::function<void(const std::string& table, std::int64_t rows)>& on_progress) {
   if (store::holds_password(url))
     return fail(ErrorKind::usage,
-                "everybody on this machine sees the arguments of a command: put the password into "
-                "~/.pgpass instead of the URL, and change it");
+                "all users of this machine can see the arguments of a command: put the password "
+                "into ~/.pgpass instead of the URL, and change it");
   BERTH_ASSIGN(const auto state, state_directory(env));
   const std::string file = database_file(state);
   if (!env.status(file))

@@ -167,7 +167,7 @@ Result<store::RunRecord> drive(Context& context, const std::string& run_name, Ob
   BERTH_ASSIGN(store::RunRecord record, context.store->find_run(run_name));
   if (record.kind == kStudy)
     return fail(ErrorKind::usage,
-                "{} is a study: it goes on with whoever asks for its trials, "
+                "{} is a study: continue it with a program that asks for its trials, such as "
                 "berth.load_study(\"{}\") in Python",
                 record.name, record.name);
   const std::string directory = run_directory(context, record.name);

@@ -235,7 +235,7 @@ Result<bool> Study::end_hopeless(const store::TaskRecord& trial) {
                               .next = TaskState::failed,
                               .cause = exec::Cause::worker_lost,
                               .exit_code = {},
-                              .detail = "whoever carried it out was lost again and again"});
+                              .detail = "the process that ran it was lost repeatedly"});
     else
       changes.emplace_back(store::TaskMoved{trial.number, TaskState::failed});
   }
@@ -354,7 +354,7 @@ Status Study::give_back() {
                                              .next = TaskState::waiting,
                                              .cause = exec::Cause::worker_lost,
                                              .exit_code = {},
-                                             .detail = "whoever carried it out went away"});
+                                             .detail = "the process that ran it has ended"});
   if (!changes.empty()) BERTH_TRY(store_.apply(run_.id, changes));
   return {};
 }

@@ -183,11 +183,10 @@ Result<std::unique_ptr<SQLite::Database>> open_to_read(const std::string& file,
   const int current = 1 + static_cast<int>(migrations.size());
   BERTH_ASSIGN(const int version, schema_version(*db, file, current));
   if (version != current)
-    return fail(
-        ErrorKind::denied,
-        "{}: written by an older Berth, and may only be read: whoever may write it brings it "
-        "up to date with any command",
-        file);
+    return fail(ErrorKind::denied,
+                "{}: written by an older Berth, and read-only for you: any command of a user who "
+                "may write it upgrades it",
+                file);
   return db;
 }
 

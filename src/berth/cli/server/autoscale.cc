@@ -271,11 +271,12 @@ Status check_words(const AutoscaleOptions& given) {
       if (is_given) return fail(ErrorKind::usage, "{}: not with --trace, which plays", option);
   if (given.once && given.apply && given.hook.empty())
     return fail(ErrorKind::usage,
-                "--once --apply: wants a --hook, for nobody reads what is published once");
+                "--once --apply: requires a --hook, because metrics published once are not read");
   if (!given.trace && given.prometheus.empty())
     return fail(ErrorKind::usage, "expected --prometheus URL, or --trace FILE");
   if (given.once && given.listen)
-    return fail(ErrorKind::usage, "--listen: with --once nobody would come in time");
+    return fail(ErrorKind::usage,
+                "--listen: not with --once, which ends before a client can connect");
   return {};
 }
 

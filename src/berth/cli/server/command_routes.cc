@@ -52,7 +52,7 @@ constexpr CommandCall kCalls[] = {
     {{"GET", "/v1/tasks/{task}/log", Role::read, kRuns, "what a task prints", kText, "",
       "tail attempt"},
      "logs * --together"},
-    {{"GET", "/v1/compare", Role::read, kRuns, "runs beside each other", "Comparison", "",
+    {{"GET", "/v1/compare", Role::read, kRuns, "compare runs", "Comparison", "",
       "run metric direction"},
      "compare --json ?"},
     {{"POST", "/v1/runs/{run}/stop", Role::control, kRuns, "stop a run", "Said"}, "stop *"},

@@ -82,7 +82,8 @@ Reply invite(api::Sessions& sessions, const Request& request) {
     if (!wanted || *wanted == Role::none)
       return api::failed({ErrorKind::usage, "role: expected read or control"});
     if (*wanted > request.role)
-      return api::failed({ErrorKind::denied, "nobody invites to more than they may do"});
+      return api::failed(
+          {ErrorKind::denied, "an invitation cannot allow more than its creator may do"});
     role = *wanted;
   }
   return {200,
