@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parent.parent
 # What readers say of a key or a value for itself, which a schema has to refuse too.
 OF_ONE_VALUE = re.compile(r"unknown key|expected one of|expected a whole number|expected a number|expected \S+ to \S+, got"
                           r"|expected 1 to \d+ goals|expected text, got|expected a list, got")
-OF_BOUNDS = re.compile(r"expected \S+ to \S+, got|at (most|least) \S+ can be|, 0 to \S+ can be")
+OF_BOUNDS = re.compile(r"expected (\S+ to|(more than 0 and )?at (most|least)) \S+( elements| bins| words)?, got")
 
 
 class Yaml(yaml.SafeLoader):

@@ -99,7 +99,7 @@ class Size(Case):
         self.assertLessEqual(made["A100"]["ttftPercentiles"]["p95"], 1000)
         done = self.berth("size", "fleet.json", "assistant")
         self.assertRegex(done.out.decode(), r"best +A100 +p95 TTFT [\d.]+ / 1000\.0\n")
-        self.assertIn(b"greatest rates by simulation", done.out)
+        self.assertIn(b"maximum rates by simulation", done.out)
         self.assertIn(b"percentiles are left out",
                       self.berth("size", "fleet.json", "assistant", "--model", "reference").err)
 

@@ -246,7 +246,7 @@ std::string first_flow(const std::string& name, const std::string& extension) {
 }
 
 std::string first_fleet() {
-  return R"json(// A fleet: how many of which accelerator these servers need, at least cost.
+  return R"json(// A fleet: how many of which accelerator these servers need, at the lowest cost.
 //   berth plan FILE                the plan
 //   berth plan FILE --candidates   each server on each accelerator, and why not
 // All keys: man berth-fleet. Money is in cents an hour, times in ms, loads in requests a minute.

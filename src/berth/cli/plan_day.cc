@@ -173,7 +173,7 @@ std::string windows_text(const fleet::Day& day) {
 /// The replicas of each server over the windows, as a line of bars; of many windows several share a
 /// bar, which shows the most of them.
 std::string charts_text(const fleet::Day& day) {
-  Table table({"replicas", "over the day", "least", "most", "static"});
+  Table table({"replicas", "over the day", "min", "max", "static"});
   const std::size_t windows = day.windows.size();
   const std::size_t width = (windows + kWidestLine - 1) / kWidestLine;
   for (std::size_t s = 0; s < std::min(day.servers.size(), kMostRows); ++s) {

@@ -137,7 +137,7 @@ std::string size_text(const fleet::ServerSize& size) {
   text += table.text();
   if (!tails.empty()) text += "\n" + tails.text();
   if (is_asked_for)
-    text += "greatest rates by simulation, within 3 %; --percentiles closed-form is faster\n";
+    text += "maximum rates by simulation, within 3 %; --percentiles closed-form is faster\n";
   if (has_histogram(load, size.model)) text += histograms_text({size.name});
   return text + "\n" + now_text(size) + "\n" + best_text(size) + "\n";
 }

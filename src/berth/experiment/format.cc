@@ -19,8 +19,8 @@ constexpr ValueFormat kChoices[] = {f::text(), f::list_of(kAnyValue, 1)};
 constexpr ValueFormat kOneOrMore = f::either(kChoices);
 constexpr ValueFormat kConditions = f::entries_of(kOneOrMore);
 constexpr KeyFormat kRangeKeys[] = {
-    {"min", f::number(), "the least value", "", true},
-    {"max", f::number(), "the greatest value", "", true},
+    {"min", f::number(), "the lowest value", "", true},
+    {"max", f::number(), "the highest value", "", true},
     {"scale", f::one_of(Parameter::kScaleNames.all()), "how values are spread", "linear"},
     {"type", f::one_of(kNumberTypes), "whole numbers, or any", "float"},
     {"step", f::number_between(0), "only `min` and what lies whole steps from it", "any value"},
@@ -33,8 +33,8 @@ constexpr KeyFormat kChoicesKeys[] = {
 };
 constexpr KeyFormat kBudgetKeys[] = {
     {"param", f::text(), "the name by which a trial gets its budget, such as epochs", "", true},
-    {"max", f::number_between(0), "the greatest budget", "", true},
-    {"min", f::number_between(0), "of halving and hyperband: the least budget", ""},
+    {"max", f::number_between(0), "the maximum budget", "", true},
+    {"min", f::number_between(0), "the minimum budget of halving and hyperband", ""},
     {"every", f::number_between(0), "of pbt: how much each trial gets at a time", ""},
     {"reduction", f::whole(2, 1000), "one of so many goes on, with so many times the budget", "3"},
 };
@@ -55,7 +55,7 @@ constexpr KeyFormat kSearchKeys[] = {
 };
 constexpr KeyFormat kGoalKeys[] = {
     {"metric", f::text(), "the metric that counts", "", true},
-    {"direction", f::one_of(kDirections), "whether its greatest or its least value is best", "max"},
+    {"direction", f::one_of(kDirections), "whether the highest or the lowest value is best", "max"},
     {"score", f::one_of(Goal::kScoreNames.all()), "which report of a trial counts", "last"},
 };
 
@@ -120,7 +120,7 @@ constexpr KeyFormat kKeys[] = {
     {"on_failure", f::one_of(exec::kOnFailureNames), "after a trial failed for good", "continue"},
     {"allow_failures", exec::kAllowFailuresFormat,
      "how many trials may fail in a run that is done; true: any number", "0"},
-    {"priority", f::whole(-exec::kMostPriority, exec::kMostPriority), "greater goes first", "0"},
+    {"priority", f::whole(-exec::kMostPriority, exec::kMostPriority), "higher goes first", "0"},
     {"gpu_mem_over", exec::kGpuMemOverFormat, "for a trial that has more of a GPU than its share",
      "warn"},
     {"env", exec::kVariablesFormat, "environment variables of the trials", "none"},

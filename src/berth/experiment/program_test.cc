@@ -389,9 +389,9 @@ TEST(Program, WhatIsChosenForAPersonIsTold) {
       "run: x {a}\nsearch: {samples: 40}\ngoal: {metric: loss}\nparams: {a: {min: 0, max: 1}}");
   EXPECT_EQ(left_open.search.method, Search::Method::automatic);
   EXPECT_EQ(left_open.notes,
-            (std::vector<std::string>{"goal: the greatest loss is the best; for the least one: "
-                                      "{metric: loss, direction: min}",
-                                      "search: gp, since 40 trials of 1 parameters are few"}));
+            (std::vector<std::string>{
+                "goal: the highest loss is best; to minimize it: {metric: loss, direction: min}",
+                "search: gp, since 40 trials of 1 parameters are few"}));
   const Program said = program_of("run: x\ngoal: {metric: loss, direction: minimize}");
   EXPECT_FALSE(said.goal->maximize);
   EXPECT_TRUE(said.notes.empty());

@@ -15,7 +15,7 @@ Result<Goal> read_goal(const Field& field, Program& program) {
   if (auto keys = field.expect_keys(kGoalFormat); !keys) {
     if (field.is_scalar())
       keys.error().message += fmt::format(
-          "; the least is the best with {{metric: {0}, direction: min}}, the greatest with max",
+          "; to minimize it: {{metric: {0}, direction: min}}; to maximize it: direction: max",
           clip(field.node().text));
     return std::unexpected(std::move(keys).error());
   }
@@ -25,10 +25,9 @@ Result<Goal> read_goal(const Field& field, Program& program) {
   BERTH_ASSIGN(const std::size_t direction, choice_or(field, "direction", kDirections));
   goal.maximize = direction % 2 == 0;
   if (!field.find("direction"))
-    program.notes.push_back(
-        fmt::format("goal: the greatest {0} is the best; for the least one: "
-                    "{{metric: {0}, direction: min}}",
-                    goal.metric));
+    program.notes.push_back(fmt::format(
+        "goal: the highest {0} is best; to minimize it: {{metric: {0}, direction: min}}",
+        goal.metric));
   BERTH_TRY(read_choice(field, "score", Goal::kScoreNames, goal.score));
   return goal;
 }

@@ -47,11 +47,11 @@ Status check(const AutoscalerOptions& o) {
         {"the start-up time", o.startup_s, 0.0, 86'400.0},
         {"the time that unneeded replicas are kept", o.hold_s, 0.0, 7 * 86'400.0},
         {"the headroom", o.headroom, 0.0, 10.0},
-        {"the greatest step up", static_cast<double>(o.most_up), 0.0, 1e6},
-        {"the greatest step down", static_cast<double>(o.most_down), 0.0, 1e6},
+        {"the maximum step up", static_cast<double>(o.most_up), 0.0, 1e6},
+        {"the maximum step down", static_cast<double>(o.most_down), 0.0, 1e6},
         {"the changes an hour", static_cast<double>(o.most_changes_per_h), 0.0, 1e6},
-        {"the greatest jump", o.most_jump, 1.0, 1e6},
-        {"the greatest drift", o.most_drift, 0.0, 10.0}})
+        {"the maximum jump", o.most_jump, 1.0, 1e6},
+        {"the maximum drift", o.most_drift, 0.0, 10.0}})
     if (!(value >= least && value <= most))
       return fail(ErrorKind::invalid, "{}: expected {} to {}, got {}", what, least, most, value);
   return {};
@@ -144,7 +144,7 @@ void Autoscaler::look(double now_s, Draft& draft, const Live& live) {
     d.planned_per_min = state.estimate.forecast_per_min(now_s, live, options_);
   } else if (d.is_known && d.current == 0) {  // nobody tells of what is not there
     d.desired = draft.least;
-    d.reason = "none is left: back to the least";
+    d.reason = "none is left: back to the minimum";
   } else if (d.is_known) {
     state.needs.emplace_back(now_s, d.current);
   }

@@ -59,7 +59,7 @@ Result<BenchmarkFile> read_lines(const std::string& name, std::string_view text,
                                  const JsonPlace& first) {
   const auto lines = split(text, '\n');
   if (lines.size() > kMostRows)
-    return fail(ErrorKind::invalid, "{}: {} lines, at most {} can be", name, lines.size(),
+    return fail(ErrorKind::invalid, "{0}: expected at most {2} lines, got {1}", name, lines.size(),
                 kMostRows);
   if (is_aiperf_request(first)) return read_aiperf_requests(name, lines);
   BenchmarkFile all;

@@ -143,7 +143,7 @@ constexpr KeyFormat kServerKeys[] = {
     {"class", kText, "its service class", "Free"},
     {"model", kText, "the model that it serves", ""},
     {"keepAccelerator", f::flag(), "it stays on the accelerator that it has", "false"},
-    {"minNumReplicas", kReplicas, "at least so many replicas", "0"},
+    {"minNumReplicas", kReplicas, "the minimum number of replicas", "0"},
     {"maxBatchSize", kRequests, "requests side by side in a replica", "by the model"},
     {"maxQueueSize", kRequests, "requests that wait at a replica", "by the batch"},
     {"spot", f::flag(), "it may run on spot capacity", "false"},

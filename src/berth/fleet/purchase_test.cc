@@ -234,7 +234,7 @@ TEST(Purchase, IsReadWrittenSetAndChecked) {
        {R"({"type": "A", "purchase": [{"kind": "spot", "count": 2}]})",
         "expected a kind and a cost"},
        {R"({"type": "A", "purchase": [{"kind": "spot", "count": 2, "cost": -1}]})",
-        "purchase of spot: cost: -1, at least 0 can be"},
+        "purchase of spot: cost: expected at least 0, got -1"},
        {R"({"type": "A", "purchase": [{"kind": "leased", "count": 2, "cost": 1}]})",
         "expected one of reserved, on-demand, spot"},
        {R"({"type": "A", "purchase": [{"kind": "spot", "count": 2, "cost": 1}, {"kind": "spot", "count": 2, "cost": 1}]})",

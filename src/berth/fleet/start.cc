@@ -37,7 +37,7 @@ bool is_variable_name(std::string_view text) {
 /// No argument and no variable of a process has a byte 0.
 Status check_texts(std::string_view field, const std::vector<std::string>& texts) {
   if (texts.size() > kMostStartTexts)
-    return fail(ErrorKind::invalid, "{}: {} words, at most {} can be", field, texts.size(),
+    return fail(ErrorKind::invalid, "{0}: expected at most {2} words, got {1}", field, texts.size(),
                 kMostStartTexts);
   for (std::size_t i = 0; i < texts.size(); ++i)
     if (texts[i].find('\0') != std::string::npos)

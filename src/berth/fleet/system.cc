@@ -25,9 +25,9 @@ Status check_bounds(std::initializer_list<Bound> bounds) {
   for (const auto& [field, value, most, least] : bounds) {
     if (std::isnan(value)) return fail(ErrorKind::invalid, "{}: not a number", field);
     if (value < least)
-      return fail(ErrorKind::invalid, "{}: {}, at least {} can be", field, value, least);
+      return fail(ErrorKind::invalid, "{0}: expected at least {2}, got {1}", field, value, least);
     if (value > most)
-      return fail(ErrorKind::invalid, "{}: {}, at most {} can be", field, value, most);
+      return fail(ErrorKind::invalid, "{0}: expected at most {2}, got {1}", field, value, most);
   }
   return {};
 }
@@ -124,8 +124,9 @@ Status check(const Load& load) {
     if (!histogram) continue;
     const double longest = histogram.bins().back().tokens * (load.*keys.mean_at / histogram.mean());
     if (longest > kMostTokens)
-      return fail(ErrorKind::invalid, "{}: {} stretches {} to {} tokens, at most {} can be",
-                  keys.mean, load.*keys.mean_at, keys.histogram, longest, kMostTokens);
+      return fail(ErrorKind::invalid,
+                  "{0}: {1} stretches {2} to {3} tokens, at most {4} are possible", keys.mean,
+                  load.*keys.mean_at, keys.histogram, longest, kMostTokens);
   }
   return {};
 }

@@ -52,7 +52,7 @@ constexpr KeyFormat kTimeout{"timeout", f::text(),
 constexpr KeyFormat kRetries{"retries", f::whole(0, kMostRetries),
                              "further attempts of a task that fails", "0"};
 constexpr KeyFormat kPriority{"priority", f::whole(-kMostPriority, kMostPriority),
-                              "greater goes first", "0"};
+                              "higher goes first", "0"};
 constexpr KeyFormat kImage{"image", f::text(), "the image in whose container commands run",
                            "the machine itself"};
 constexpr KeyFormat kSandbox{"sandbox", exec::kSandboxFormat,

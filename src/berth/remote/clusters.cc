@@ -162,7 +162,7 @@ Result<OpenedCluster> open_ssh(os::Env& env, const ClusterEntry& entry, const Ag
     }
   BERTH_ASSIGN(const Field list, entry.body.get("hosts"));
   BERTH_ASSIGN(const auto items, list.items());
-  if (items.empty()) return list.error("expected one host at least");
+  if (items.empty()) return list.error("expected at least one host");
   const std::string home = env.variable("HOME").value_or("");
   const std::string sockets = ssh_sockets(env);
   std::vector<std::unique_ptr<Host>> hosts;

@@ -54,7 +54,7 @@ Status read_times(const Field& body, SlurmOptions& options) {
   constexpr Duration kShortest = std::chrono::minutes(1);
   if (const auto limit = body.find("time_limit")) {
     BERTH_ASSIGN(options.time_limit, limit->duration());
-    if (*options.time_limit < kShortest) return limit->error("expected 1m at least");
+    if (*options.time_limit < kShortest) return limit->error("expected at least 1m");
   }
   if (const auto drain = body.find("drain")) {
     BERTH_ASSIGN(options.drain, drain->duration());

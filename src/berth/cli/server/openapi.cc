@@ -27,7 +27,7 @@ constexpr QueryName kQueryNames[] = {
     {"changed-since", "only what changed since then, such as 2026-11-21T05:04:03Z"},
     {"direction", "which scores are better", "min max"},
     {"metric", "which metric; the first goal's without it"},
-    {"min-up", "the least time for which a replica is kept, such as 1h"},
+    {"min-up", "the minimum time for which a replica is kept, such as 1h"},
     {"percentiles", "what decides how great a rate is within targets for percentiles",
      "simulated closed-form"},
     {"role", "what the other may do; as the asker without it", "read control"},
