@@ -75,7 +75,7 @@ class Auptimizer(Case):
     def test_an_experiment_runs_as_it_is(self):
         self.document(resource_args={"multi_res_labels": ["x"]}, runtime_args={"env": {"MODE": "fast"}}, extra=1)
         done = self.berth("run", "experiment.json")
-        self.assertIn(b"experiment.json: passed over, as nothing here corresponds to it: extra", done.err)
+        self.assertIn(b"experiment.json: ignored, because Berth has nothing that corresponds: extra", done.err)
         tasks = self.house.tasks("exp-1")
         self.assertEqual(len(tasks), 5)
         for number, task in enumerate(tasks, 1):

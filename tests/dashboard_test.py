@@ -170,7 +170,7 @@ class Dashboard(Case):
         until(lambda: self.house.counts(run)["running"] == 2, "both run")
         stopped = self.ask("POST", f"/v1/runs/{run}/stop")
         self.assertEqual(stopped.status, 200, stopped.text)
-        self.assertIn("stopped; go on with", json.loads(stopped.text)["said"])
+        self.assertIn("stopped; resume it with", json.loads(stopped.text)["said"])
         self.write("go", "")
         resumed = self.ask("POST", f"/v1/runs/{run}/resume")
         self.assertEqual((resumed.status, json.loads(resumed.text)["run"]["id"]), (200, run))

@@ -86,8 +86,8 @@ class Fit(Case):
         self.assertTrue(last["heldOut"])
         self.assertLess(abs(last["itlFitted"] / last["itl"] - 1), 0.03)
         text = self.berth("fit", str(self.house.path / "runs"), "--check").out.decode()
-        self.assertRegex(text, r"ITL by requests side by side, to \d+\.\d ms: = measured, \| fitted\n +1\.0 =")
-        self.assertRegex(text, r"measure next: \d+ side by side with \d+ tokens in, 200 out; ")
+        self.assertRegex(text, r"ITL by concurrent requests, to \d+\.\d ms: = measured, \| fitted\n +1\.0 =")
+        self.assertRegex(text, r"measure next: \d+ concurrent, with \d+ tokens in, 200 out; ")
 
     def test_writes_into_a_document_and_keeps_the_rest(self):
         rows = self.write("rows.csv", rows_text())

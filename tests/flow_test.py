@@ -280,7 +280,7 @@ steps:
         self.run_flow(name="e.yaml", code=1)
         self.write("e.yaml", steps % ("two", "[1]", "cat {in.x} > {out.y}; true"))
         retried = self.berth("retry", "e-1", code=1)
-        self.assertIn(b"e.yaml was edited since: take that with berth retry --file e-1", retried.err)
+        self.assertIn(b"e.yaml was edited since: to use the edited file, run berth retry --file e-1", retried.err)
         shown = json.loads(self.berth("--json", "retry", "--file", "e-1").out)
         self.assertEqual(self.states(shown), {"a": "done", "b/1": "done", "b/2": "skipped"})
         self.assertEqual(self.read("y1.txt"), "two\n")
@@ -615,7 +615,7 @@ steps:
         self.write("o/mine", "")
         self.berth("run", "w.yaml", code=1)
         why = self.berth("why", "w-2/a").out.decode()
-        self.assertIn("its result could not be brought to its place", why)
+        self.assertIn("its result could not be put in its place", why)
         self.assertNotIn("not in the cache", why)
         self.assertIn("o/mine: not written by this step", why)
 

@@ -264,7 +264,7 @@ class Protected(FlowCase):
         self.assertEqual(self.ran(self.run_flow()), [])
         self.write("data/b", "changed\n")
         refused = self.berth("run", "flow.yaml", code=2)
-        self.assertIn(f"{self.dir}/out/a.x: it is protected, and would be written anew: berth run --overwrite",
+        self.assertIn(f"{self.dir}/out/a.x: it is protected and would be overwritten: use berth run --overwrite",
                       refused.err.decode())
         self.assertEqual(self.berth("runs", "--json").out.count(b'"flow-3"'), 0, "nothing has begun")
         self.assertEqual(self.read("all.txt"), "a\nb\n")
@@ -301,7 +301,7 @@ class Protected(FlowCase):
         self.write("flow.yaml", self.FLOW + "    temp: true\n")
         self.assertIn("steps.split.protect", self.berth("check", "flow.yaml", code=2).err.decode())
         self.write("flow.yaml", self.FLOW.replace("protect", "temp"))
-        self.assertIn("no step reads what it writes", self.berth("check", "flow.yaml", code=2).err.decode())
+        self.assertIn("no step reads its outputs", self.berth("check", "flow.yaml", code=2).err.decode())
 
 
 class Temporary(FlowCase):

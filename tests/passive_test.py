@@ -88,7 +88,7 @@ class Passive(Case):
         runner = self.house.json("show", run)["run"]["runner"]
         os.kill(runner, signal.SIGKILL)
         until(lambda: self.house.json("show", run)["run"]["state"] == "interrupted", "it is gone")
-        self.assertIn(b"go on with: berth resume p-1", self.berth("tell", "p-1/1", "0.9").err)
+        self.assertIn(b"resume the run with: berth resume p-1", self.berth("tell", "p-1/1", "0.9").err)
         self.berth("tell", "p-1/3", "0.7")  # before it was asked for
         self.berth("resume", "--detach", run)
         until(lambda: self.asked(run) == ["p-1/2"], "only what nobody has told is asked for")

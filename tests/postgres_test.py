@@ -152,8 +152,8 @@ class Away(Shared):
         process.send_signal(signal.SIGTERM)
         until(lambda: not any(map(alive, self.tasks())), "its tasks end at once")
         self.assertEqual(process.wait(30), 130, self.said())
-        self.assertIn("stopping, though the store does not answer", self.said())
-        self.assertIn("go on with: berth resume s-1", self.said())
+        self.assertIn("stopping, although the store does not answer", self.said())
+        self.assertIn("resume it with: berth resume s-1", self.said())
         thaw()
         (self.dir / "witness.go").touch()
         self.berth("resume", "s-1")
@@ -385,7 +385,7 @@ class MigrateTest(Shared):
         self.assertIn(b"was there already", again.out)
         self.server.sql("CREATE DATABASE second")
         elsewhere = self.old("migrate", "--to", self.server.url("second"), code=2)
-        self.assertIn("for good", self.one_line(elsewhere))
+        self.assertIn("permanently", self.one_line(elsewhere))
 
     def test_a_run_that_is_driven_stays(self):
         runner = self.house.start("run", self.sweep(40, pause=0.05), env=self.sqlite)

@@ -327,14 +327,14 @@ class Sent(Folder):
         self.house.environment["HOME"] = str(self.folder)
         self.experiment("ls")
         self.run_it(code=3)
-        reason = f"it could not go on: the experiment's folder is {self.folder}, a home directory"
+        reason = f"it could not continue: the experiment's folder is {self.folder}, a home directory"
         for said in (self.berth("why", "sweep-1/1").out.decode(), self.house.run("wait", "sweep-1").err.decode()):
             self.assertIn(reason, said)
-            self.assertIn("; go on with: berth resume sweep-1", said)
+            self.assertIn("; resume it with: berth resume sweep-1", said)
             self.assertNotIn("its runner died", said)
         shown = self.berth("show", "sweep-1").out.decode()
         self.assertIn(f"the experiment's folder is {self.folder}", shown)
-        self.assertIn("go on with: berth resume sweep-1", shown)
+        self.assertIn("resume it with: berth resume sweep-1", shown)
         self.assertNotIn("its runner died", shown)
 
     def answered(self, answer):

@@ -122,7 +122,7 @@ class TopTest(TopCase):
         top.type("\x1b[Bx")
         top.shows("Stop digits-1, of which")
         top.type("y")
-        top.shows("digits-1 stopped; go on with: berth resume digits-1")
+        top.shows("digits-1 stopped; resume it with: berth resume digits-1")
         top.shows("Nothing runs, waits or is allocated.")
         self.assertEqual(self.house.json("show", run)["run"]["state"], "stopped")
         top.type("a")

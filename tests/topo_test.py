@@ -165,7 +165,7 @@ class Place(Placing):
     def test_the_unwell_are_taken_only_by_name(self):
         self.assertEqual(self.devices(3, topology="own.json"), [4, 5, 9])
         self.refused("place", 4, "--topology", "own.json", code=3,
-                     says="4 devices requested, available: 4-5,9; the others are not well, see berth topo")
+                     says="4 devices requested, available: 4-5,9; the others are not healthy, see berth topo")
         self.refused("place", 1, "--topology", "own.json", "--require", "8-9",
                      says="--require: 8 not among the available: 4-5,9")
         self.assertEqual(self.devices(2, "--available", "8,9", topology="own.json"), [8, 9])

@@ -178,7 +178,7 @@ void set_up(httplib::Server& server, std::span<const Route> routes, const Server
   server.Patch(".*", answer);
   server.Options(".*", answer);
   server.set_exception_handler([](const auto&, auto& response, const std::exception_ptr&) {
-    say(response, failed({ErrorKind::io, "out of memory, or a fault of the server"}));
+    say(response, failed({ErrorKind::io, "out of memory, or an error of the server"}));
   });
   server.set_error_handler([](const auto&, auto& response) {
     if (!response.body.empty()) return;

@@ -111,7 +111,7 @@ std::string advice_text(const std::vector<run::StepAdvice>& all) {
   }
   std::string text = table.empty() ? "" : table.text();
   for (const auto& of : all)
-    if (of.attempts == 0) text += fmt::format("{}: no attempt is known that ended well\n", of.step);
+    if (of.attempts == 0) text += fmt::format("{}: no successful attempt is known\n", of.step);
   if (table.empty()) return text;
   return text + fmt::format(
                     "mem: the peak and 5 %, at least {}; cpu: what was used and 10 %; timeout: "

@@ -172,7 +172,7 @@ Result<int> drive_batch(os::Env& env, run::Context& context,
     stopped = stopped || (state != "failed" && state != "done");
     table.add({row_of(record), record.name, state, counts_text(record.counts)});
     if (!is_under_way(state) && state != "done" && state != "failed")
-      print_error(fmt::format("go on with: berth resume {}\n", record.name));
+      print_error(fmt::format("resume it with: berth resume {}\n", record.name));
     if (state == "failed") print_error(fmt::format("see: berth show {}\n", record.name));
   }
   print(json ? runs_json(ended) : table.text());

@@ -59,8 +59,8 @@ std::string errors_text(const std::vector<fleet::PhaseErrors>& errors, std::stri
 }
 
 std::string points_text(const std::vector<fleet::PointCheck>& points) {
-  Table table({"point", "req/s", "side by side", "in", "out", "ITL ms", "fitted", "error",
-               "TTFT ms", "fitted", "error"});
+  Table table({"point", "req/s", "in parallel", "in", "out", "ITL ms", "fitted", "error", "TTFT ms",
+               "fitted", "error"});
   for (const auto& p : points)
     table.add({p.name + (p.held_out ? " (held out)" : ""), fmt::format("{:.2f}", p.rate_per_s),
                p.concurrency > 0 ? fmt::format("{:.1f}", p.concurrency) : "-",
@@ -82,7 +82,7 @@ std::string chart_text(const std::vector<fleet::PointCheck>& points) {
   for (const auto& p : points) ordered.push_back(&p);
   std::ranges::stable_sort(ordered, {}, &fleet::PointCheck::concurrency);
   std::string text =
-      fmt::format("ITL by requests side by side, to {:.1f} ms: = measured, | fitted\n", most);
+      fmt::format("ITL by concurrent requests, to {:.1f} ms: = measured, | fitted\n", most);
   const std::size_t every = (ordered.size() + kMostBars - 1) / kMostBars;
   for (std::size_t i = 0; i < ordered.size(); i += every) {
     const auto columns = [&](double ms) {
@@ -197,7 +197,7 @@ std::string fit_text(const ShownFit& shown, bool check) {
   }
   std::vector<std::string> next;
   for (const auto& each : fit.next.measurements)
-    next.push_back(fmt::format("{} side by side with {} tokens in, {} out", each.concurrency,
+    next.push_back(fmt::format("{} concurrent, with {} tokens in, {} out", each.concurrency,
                                each.in_tokens, each.out_tokens));
   if (!next.empty()) text += fmt::format("\nmeasure next: {}\n", join(next, "; "));
   return text;

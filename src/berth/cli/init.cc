@@ -142,7 +142,7 @@ Result<int> init(os::Env& env, const InitOptions& options) {
     print(json.end().take() + "\n");
     return 0;
   }
-  print(fmt::format("{}: {} {}; look at it, then: {} {}\n", first.file,
+  print(fmt::format("{}: {} {}; review it, then: {} {}\n", first.file,
                     first.kind == "experiment" ? "an" : "a", first.kind, first.check,
                     shell_quote(first.file)));
   return 0;

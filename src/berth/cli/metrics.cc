@@ -92,7 +92,7 @@ Status add_runs(os::Env& env, run::Context& context, api::Exposition& out) {
   out.begin("berth_run_seconds", "histogram", "From the begin to the end of runs that have ended.");
   out.add({}, kBounds, took);
   out.begin("berth_run_tasks", "gauge",
-            "Tasks of each run that goes on or has ended within the last hour.");
+            "Tasks of each run that is under way or has ended within the last hour.");
   for (const auto& run : recent)
     for (const auto& state : kStates)
       if (const auto count = run.record.counts.*state.of; count > 0)

@@ -191,7 +191,7 @@ std::string others_text(const Inventory& inventory) {
   if (inventory.hidden != 0)
     text +=
         fmt::format("; hidden from this process by its environment: {}", name(inventory.hidden));
-  if (inventory.unhealthy != 0) text += "; the others are not well, see berth topo";
+  if (inventory.unhealthy != 0) text += "; the others are not healthy, see berth topo";
   return text;
 }
 
@@ -236,9 +236,9 @@ Result<placement::Question> question_of(const Inventory& inventory, const PlaceO
 }
 
 std::string health_text(const topology::Device& device) {
-  if (device.health == topology::Health::healthy) return "well";
+  if (device.health == topology::Health::healthy) return "healthy";
   if (!device.unhealthy_reason.empty()) return device.unhealthy_reason;
-  return device.health == topology::Health::lost ? "gone" : "unwell";
+  return device.health == topology::Health::lost ? "lost" : "unhealthy";
 }
 
 std::string placement_text(const PlacementReport& report) {

@@ -79,8 +79,8 @@ Status note_edited(os::Env& env, const store::RunRecord& record) {
   BERTH_ASSIGN(const auto before, run::flow_program(record.spec_json));
   const bool other = before.text == (*now)->text;
   print_error(
-      fmt::format("{} goes on as it was submitted; {}{} was edited since: take that with "
-                  "berth retry --file {}\n",
+      fmt::format("{} continues as it was submitted; {}{} was edited since: to use the edited "
+                  "file, run berth retry --file {}\n",
                   record.name, other ? "what is included by " : "", (*now)->file, record.name));
   return {};
 }
@@ -118,7 +118,7 @@ Result<int> stop_agents(os::Env& env, run::Context& context, const store::RunRec
   BERTH_ASSIGN(const auto now, run::drive(context, record.name, screen));
   after_end(env, context, now);
   print_error(now.state == store::RunState::stopped
-                  ? fmt::format("{} stopped; go on with: berth resume {}\n", now.name, now.name)
+                  ? fmt::format("{} stopped; resume it with: berth resume {}\n", now.name, now.name)
                   : fmt::format("{} is {}; its alloc is free\n", now.name, store::name(now.state)));
   BERTH_ASSIGN(const bool may_run, warn_of_what_may_run(context, now));
   return may_run ? exit_code(ErrorKind::busy) : 0;
@@ -130,7 +130,7 @@ Result<int> stop_elsewhere(os::Env& env, run::Context& context, const store::Run
   print_error(fmt::format("{} does not run: it is {}\n", record.name, state_now(env, record)));
   BERTH_ASSIGN(const auto before, run::may_run_remotely(context, record));
   if (before.empty()) return 0;
-  print_error("ending what may still run elsewhere\n");
+  print_error("ending what may still run on other machines\n");
   BERTH_TRY(run::end_what_was_left(context, record.name));
   BERTH_ASSIGN(const bool may_run, warn_of_what_may_run(context, record));
   if (may_run) return exit_code(ErrorKind::busy);
@@ -146,7 +146,7 @@ Result<int> stop_study(os::Env& env, run::Context& context, const store::RunReco
   }
   BERTH_TRY(context.store->apply(record.id,
                                  {{store::RunMoved{store::RunState::stopped, env.wall(), ""}}}));
-  print_error(fmt::format("{} stopped; it goes on when a program opens it\n", record.name));
+  print_error(fmt::format("{} stopped; it continues when a program opens it\n", record.name));
   return 0;
 }
 
@@ -234,7 +234,8 @@ Result<int> stop(os::Env& env, const StopOptions& options) {
     BERTH_ASSIGN(const auto now, context.store->find_run(options.run));
     if (!store::is_open(now.state)) break;
   }
-  print_error(fmt::format("{} stopped; go on with: berth resume {}\n", record.name, record.name));
+  print_error(
+      fmt::format("{} stopped; resume it with: berth resume {}\n", record.name, record.name));
   BERTH_ASSIGN(const bool may_run, warn_of_what_may_run(context, record));
   return may_run ? exit_code(ErrorKind::busy) : 0;
 }

@@ -47,7 +47,7 @@ std::string plan_text(const RunPlan& plan) {
       fmt::format("{}: {} task{}, each {}{}\n", plan.name, plan.tasks, plan.tasks == 1 ? "" : "s",
                   to_string(plan.resources), machine::text_of(plan.selection));
   text +=
-      fmt::format("side by side: {} now, {} on the empty machine\n", plan.now.size(), plan.empty);
+      fmt::format("in parallel: {} now, {} on the empty machine\n", plan.now.size(), plan.empty);
   for (std::size_t i = 0; i < plan.now.size() && i < kShown; ++i)
     text += fmt::format("  {}: {}\n", i + 1, block_text(plan.now[i]));
   if (has_limits(plan.resources)) text += limits_text(plan.limits);

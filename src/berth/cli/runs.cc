@@ -320,7 +320,7 @@ Result<int> show(os::Env& env, const ShowOptions& options) {
   if (const std::string held = usage_line(shown.used); !held.empty()) print(held + "\n");
   print(asked_line(record));
   if (shown.state == "interrupted")
-    print(fmt::format("{}go on with: berth resume {}\n",
+    print(fmt::format("{}resume it with: berth resume {}\n",
                       record.error.empty() ? "its runner died; " : "", record.name));
   return 0;
 }

@@ -128,8 +128,9 @@ Result<std::string> add_to_run(os::Env& env, run::Context& context, const store:
   std::size_t left = 0;
   for (const auto& file : files) left += over(now) && env.remove_file(file) ? 1 : 0;
   if (left > 0) return refused();
-  return is_under_way(state_now(env, now)) ? ""
-                                           : fmt::format("go on with: berth resume {}\n", run.name);
+  return is_under_way(state_now(env, now))
+             ? ""
+             : fmt::format("resume it with: berth resume {}\n", run.name);
 }
 
 Result<int> enqueue(os::Env& env, const AskOptions& options) {
@@ -210,7 +211,8 @@ Result<int> tell(os::Env& env, const TellOptions& options) {
   if (options.json) {
     print(names_json("told", {id}));
   } else if (!is_under_way(state_now(env, record))) {
-    print_error(fmt::format("{} is kept; go on with: berth resume {}\n", id, record.name));
+    print_error(
+        fmt::format("{} is stored; resume the run with: berth resume {}\n", id, record.name));
   }
   return 0;
 }

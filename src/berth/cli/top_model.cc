@@ -262,7 +262,7 @@ const TextPane& text_of(const TopData& data, View view) {
        "N P M T E      sort by name, cpu, memory, time, expected start or end",
        "r              reverse the order",
        "Tab, m         this machine and the clusters: who uses what",
-       "Ctrl-L         draw anew",
+       "Ctrl-L         redraw the screen",
        "?, h, F1       this help",
        "q, F10         quit; in a log, the machine or this help: back, as Esc",
        "",

@@ -45,7 +45,7 @@ struct TaskRequest {
 };
 
 std::string side_by_side_text(const TaskRequest& wanted) {
-  return fmt::format("the run has its {} tasks side by side already", wanted.parallel);
+  return fmt::format("the run has its {} tasks in parallel already", wanted.parallel);
 }
 
 /// That of the attempt of this number, as the file says it.
@@ -112,7 +112,7 @@ Result<std::string> why_waiting(os::Env& env, run::Context& context, const store
   if (!wanted.waits.empty()) return wanted.waits;
   if (state == "interrupted") return interrupted_text(run);
   if (!is_under_way(state))
-    return fmt::format("the run is {}; go on with: berth resume {}", state, run.name);
+    return fmt::format("the run is {}; resume it with: berth resume {}", state, run.name);
   if (auto elsewhere = waits_elsewhere(env, context, run, wanted)) return *std::move(elsewhere);
   BERTH_ASSIGN(const auto capacity, machine::discover(env, context.capacity));
   BERTH_ASSIGN(auto ledger, machine::Ledger::open(env, context.ledger_directory));
@@ -171,7 +171,7 @@ Result<std::vector<std::string>> why_it_ran(run::Context& context, const store::
   if (changes.empty() && !task.digest.empty())
     lines.push_back(
         fmt::format("nothing has changed since {}, but its result {}", earlier->run,
-                    found_no_place ? "could not be brought to its place" : "was not in the cache"));
+                    found_no_place ? "could not be put in its place" : "was not in the cache"));
   return lines;
 }
 

@@ -22,7 +22,8 @@ constexpr KeyFormat kNotifyKeys[] = {
     {"mail", f::text(), "an address, which sendmail is given", ""},
     {"secret_file", f::text(), "of a webhook: a file with what it is signed with", "not signed"},
     {"on", f::either(kEvents), "when", "end and failure"},
-    {"stalled_after", f::duration(), "of stalled: so long no task began or ended", "1h"},
+    {"stalled_after", f::duration(), "for stalled: the time without a task that began or ended",
+     "1h"},
 };
 
 /// No blank, no control character, and not what sendmail would take for an option.

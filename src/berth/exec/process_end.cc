@@ -23,8 +23,7 @@ constexpr Duration kLeftoversNoted = std::chrono::seconds(2);
 constexpr int kPipeClosed = 128 + SIGPIPE;
 constexpr std::string_view kPipeClosedText =
     "a command wrote to a pipe whose reader had ended, as sort does in `sort | head`; where that "
-    "is "
-    "well, say `(sort || [ $? = 141 ]) | head`";
+    "is intended, write `(sort || [ $? = 141 ]) | head`";
 
 }  // namespace
 

@@ -216,7 +216,7 @@ Status note_the_rest(const Field& root, AuptimizerExperiment& experiment) {
       BERTH_TRY(add_unknown(*stop, "early_stop.", kEarlyStopArguments, unused));
   }
   if (!unused.empty())
-    experiment.notes.push_back("passed over, as nothing here corresponds to it: " +
+    experiment.notes.push_back("ignored, because Berth has nothing that corresponds: " +
                                clip(join(unused, ", "), 400));
   return {};
 }

@@ -74,8 +74,8 @@ TEST(Auptimizer, AWholeDocument) {
   EXPECT_TRUE(program.params[1].integer);
   EXPECT_EQ(program.params[2].choices, (std::vector<std::string>{"relu", "tanh", "3", "true"}));
   EXPECT_EQ(whole->directory, "./work");
-  EXPECT_EQ(whole->notes,
-            std::vector<std::string>{"passed over, as nothing here corresponds to it: dropped"});
+  EXPECT_EQ(whole->notes, std::vector<std::string>{
+                              "ignored, because Berth has nothing that corresponds: dropped"});
   EXPECT_EQ(program.score_labels, (std::vector<std::string>{"flops", "size"}));
 }
 
@@ -145,7 +145,8 @@ TEST(Auptimizer, ProposersAreTheNearestOfOurs) {
   EXPECT_EQ(bohb->program.search.budget->min, 2);
   EXPECT_EQ(bohb->program.search.budget->max, 32);
   EXPECT_EQ(bohb->program.search.budget->reduction, 4);
-  EXPECT_EQ(bohb->notes.back(), "passed over, as nothing here corresponds to it: top_n_percent");
+  EXPECT_EQ(bohb->notes.back(),
+            "ignored, because Berth has nothing that corresponds: top_n_percent");
   EXPECT_FALSE(bohb->program.search.budget->whole);
   const auto hyperband = read_experiment(document(R"("proposer": "HyperBand", "max_iter": 9)"));
   ASSERT_TRUE(hyperband) << hyperband.error().message;
@@ -173,7 +174,7 @@ TEST(Auptimizer, BudgetsAndBrackets) {
       document(R"("proposer": "hyperband", "max_iter": 81, "skip_last": 1, "engine": "random")"));
   EXPECT_EQ(skips->program.search.budget->max, 27);
   EXPECT_EQ(skips->program.search.samples, 81 + 34 + 15 + 8);
-  EXPECT_EQ(skips->notes.front(), "passed over, as nothing here corresponds to it: engine");
+  EXPECT_EQ(skips->notes.front(), "ignored, because Berth has nothing that corresponds: engine");
   const auto stops = read_experiment(document(
       R"("proposer": "bohb", "resource_args": {"early_stop": {"aup_policy": "curve_fitting",
          "aup_policy_steps": 10, "curve_fitting_max_iters": 235, "curve_fitting_timeout": 60}})"));

@@ -127,8 +127,8 @@ std::optional<std::string> EarlyStopper::by_rank(const Steps& own,
   const double kept = std::ceil(all * (1 - policy_.part) - 1e-9);
   if (static_cast<double>(better) < kept) return {};
   return fmt::format(
-      "its best {} in {} reports is {}, number {} of the {} trials that came so far; "
-      "the best {:g} go on",
+      "its best {} in {} reports is {}, number {} of the {} trials that came this far; the best "
+      "{:g} continue",
       goal_.metric, own.size(), text(own.back().best), better + 1, all, kept);
 }
 

@@ -36,7 +36,8 @@ constexpr KeyFormat kBudgetKeys[] = {
     {"max", f::number_between(0), "the maximum budget", "", true},
     {"min", f::number_between(0), "the minimum budget of halving and hyperband", ""},
     {"every", f::number_between(0), "of pbt: how much each trial gets at a time", ""},
-    {"reduction", f::whole(2, 1000), "one of so many goes on, with so many times the budget", "3"},
+    {"reduction", f::whole(2, 1000), "one of this many continues, with this many times the budget",
+     "3"},
 };
 constexpr ValueFormat kPoint = f::entries_of(kAnyValue);
 constexpr KeyFormat kSearchKeys[] = {
@@ -59,8 +60,8 @@ constexpr KeyFormat kGoalKeys[] = {
     {"score", f::one_of(Goal::kScoreNames.all()), "which report of a trial counts", "last"},
 };
 
-constexpr std::string_view kWarmup = "so many first reports of a trial end nothing";
-constexpr std::string_view kEvery = "a trial is looked at each so many reports";
+constexpr std::string_view kWarmup = "the number of first reports of a trial that never end it";
+constexpr std::string_view kEvery = "the number of reports between two checks of a trial";
 template <std::size_t kIndex>
 constexpr KeyFormat kPolicyKey{
     "policy", f::one_of(std::span(EarlyStop::kPolicyNames.all()).subspan(kIndex, 1)),
@@ -111,13 +112,15 @@ constexpr KeyFormat kKeys[] = {
     {"constraints", f::list_of(f::kText, 1, kMostConstraints),
      "bounds of metrics, such as `latency <= 50`, that the best trial keeps", "none"},
     {"early_stop", f::either(kStops), "which running trials are not worth their end", "none"},
-    {"parallel", f::whole(1, kTrialsMost), "trials side by side, at most", "as many as fit"},
+    {"parallel", f::whole(1, kTrialsMost), "the maximum number of parallel trials",
+     "as many as fit"},
     {"timeout", f::duration(), "time limit of a trial", "none"},
     {"enforce", f::one_of(exec::kEnforceNames),
      "whether a machine that cannot enforce a trial's limits may run it", "advisory"},
     {"grace", f::duration(), "between TERM and KILL when a trial is stopped", "5s"},
     {"retries", f::whole(0, exec::kMostRetries), "further attempts of a trial that fails", "0"},
-    {"on_failure", f::one_of(exec::kOnFailureNames), "after a trial failed for good", "continue"},
+    {"on_failure", f::one_of(exec::kOnFailureNames), "what to do after a trial failed permanently",
+     "continue"},
     {"allow_failures", exec::kAllowFailuresFormat,
      "how many trials may fail in a run that is done; true: any number", "0"},
     {"priority", f::whole(-exec::kMostPriority, exec::kMostPriority), "higher goes first", "0"},

@@ -116,7 +116,7 @@ Status read_goals(const Field& root, Program& program) {
   if (stop) faults.take(program.early_stop, read_early_stop(*stop));
   if (stop && !goal) faults.add(stop->error("a goal is needed to find the trials that do badly"));
   if (stop && program.search.budget)
-    faults.add(stop->error("trials that are given their budget by and by need no early stop"));
+    faults.add(stop->error("trials that receive their budget gradually need no early stop"));
   if (program.search.method == Search::Method::cma_es && goal && goal->is_list())
     faults.add(root.find("search")->error("cma-es takes one goal; tpe, gp and nsga2 take several"));
   return faults.status();

@@ -59,9 +59,9 @@ void read_limits(const Field& root, Program& program, Faults& faults) {
   const bool keeps = program.checkpoints || program.passive ||
                      std::ranges::find(named_in_run, "checkpoint") != named_in_run.end();
   if (is_pbt(program) && !keeps)
-    faults.add(root.find("search")->error(
-        "pbt has trials go on from the checkpoints of others: name {checkpoint} in 'run', or say "
-        "checkpoints: true"));
+    faults.add(
+        root.find("search")->error("with pbt, trials continue from the checkpoints of others: use "
+                                   "{checkpoint} in 'run', or write checkpoints: true"));
   faults.take(program.stop_on_failure, exec::read_on_failure(root, false));
   faults.take(program.allow_failures, exec::read_allow_failures(root, 0));
 }

@@ -136,7 +136,8 @@ Status read_population(const Field& search, const Field& root, Program& program)
   program.search.budget = budget;
   for (const auto& parameter : program.params)
     if (lower(parameter.name) == kParent)
-      return root.find("params")->error("pbt calls the trial that another goes on from 'parent'");
+      return root.find("params")->error(
+          "pbt uses the name 'parent' for the trial that another one continues");
   program.optional.emplace_back(kParent);
   return read_explore(search, program);
 }

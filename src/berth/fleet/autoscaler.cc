@@ -230,7 +230,7 @@ void Autoscaler::choose(double now_s, Draft& draft) const {
       fmt::format("{} measured, {} planned for", text_of(state.estimate.load().arrivals_per_min),
                   text_of(d.planned_per_min));
   if (const int full_at = state.estimate.full_at(); full_at > 0)
-    load += fmt::format(", {} at once a replica", full_at);
+    load += fmt::format(", {} concurrent per replica", full_at);
   if (draft.is_missing)
     load += fmt::format(", {} of {} report", d.reporting.value_or(0), d.current);
   // Who does not report is not counted in the rate; and before the first decision nobody knows

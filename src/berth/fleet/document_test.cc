@@ -106,7 +106,7 @@ TEST(FleetDocument, PartsOfAMixAddUp) {
   EXPECT_EQ(error_with("3", "4"), at + ": numReplicas: 4, the parts have 3");
   EXPECT_EQ(error_with("7", "8"), at + ": cost: 8, the parts cost 7");
   EXPECT_EQ(error_with(R"("cost": 2)", R"("parts": [{"accelerator": "B"}])"),
-            at + ": parts[1]: has parts of its own");
+            at + ": parts[1]: has parts itself");
 }
 
 TEST(FleetDocument, GeneratorsMakeTheSameFleet) {

@@ -66,9 +66,9 @@ constexpr KeyFormat kPerformanceKeys[] = {
 };
 constexpr KeyFormat kModelKeys[] = {
     {"name", kText, "the model", "", true},
-    {"acc", kText, "the accelerator that the figures are of", ""},
+    {"acc", kText, "the accelerator of these measurements", ""},
     {"accCount", f::whole(0, 1000), "accelerators that one replica takes", "1"},
-    {"maxBatchSize", kRequests, "requests side by side, each of atTokens", "0"},
+    {"maxBatchSize", kRequests, "concurrent requests, each of atTokens", "0"},
     {"atTokens", f::whole(0, kMostTokens), "tokens of a request at maxBatchSize", "0"},
     {"perfParms", f::map_of(kPerformanceFormat), "how long a step takes", "0 ms"},
     {"start", f::map_of(kStartFormat), "how a replica is started on this accelerator", ""},
@@ -116,7 +116,7 @@ constexpr KeyFormat kAllocationKeys[] = {
     {"accelerator", kText, "the accelerator", "none"},
     {"role", f::one_of(kRoleNames.all()), "of a part: what its replicas do", "whole"},
     {"numReplicas", kReplicas, "replicas", "0"},
-    {"maxBatch", kRequests, "requests side by side in a replica", "0"},
+    {"maxBatch", kRequests, "concurrent requests in a replica", "0"},
     {"cost", kFigure, "cents an hour of all of it", "0"},
     {"itlAverage", f::number(), "ms between two tokens, as planned", "0"},
     {"ttftAverage", f::number(), "ms to the first token, as planned", "0"},
@@ -144,7 +144,7 @@ constexpr KeyFormat kServerKeys[] = {
     {"model", kText, "the model that it serves", ""},
     {"keepAccelerator", f::flag(), "it stays on the accelerator that it has", "false"},
     {"minNumReplicas", kReplicas, "the minimum number of replicas", "0"},
-    {"maxBatchSize", kRequests, "requests side by side in a replica", "by the model"},
+    {"maxBatchSize", kRequests, "concurrent requests in a replica", "by the model"},
     {"maxQueueSize", kRequests, "requests that wait at a replica", "by the batch"},
     {"spot", f::flag(), "it may run on spot capacity", "false"},
     {"currentAlloc", f::map_of(kAllocationFormat), "what it has, and its load", "nothing"},
@@ -155,8 +155,8 @@ constexpr KeyFormat kOptimizerKeys[] = {
     {"unlimited", f::flag(), "capacity does not count", "false"},
     {"heterogeneous", f::flag(), "a server may have several accelerators", "false"},
     {"disaggregated", f::flag(), "replicas may prefill and decode apart", "false"},
-    {"milpSolver", f::flag(), "of other planners; passed over", ""},
-    {"useCplex", f::flag(), "of other planners; passed over", ""},
+    {"milpSolver", f::flag(), "of other planners; ignored", ""},
+    {"useCplex", f::flag(), "of other planners; ignored", ""},
     {"delayedBestEffort", f::flag(), "best effort after all servers had their turn", "false"},
     {"saturationPolicy", f::one_of(kSaturationNames.all()), "who gets what is left over", "None"},
     {"powerBudget", kFigure, "watts that the plan may take", "any"},
@@ -171,7 +171,7 @@ constexpr ValueFormat kClass = f::map_of(kClassFormat);
 constexpr ValueFormat kServer = f::map_of(kServerFormat);
 constexpr KeyFormat kAccelerators{"accelerators", f::list_of(kAccelerator), "what can be had"};
 constexpr KeyFormat kCapacities{"count", f::list_of(kCapacity), "how much of each type there is"};
-constexpr KeyFormat kModels{"models", f::list_of(kModel), "models and their figures"};
+constexpr KeyFormat kModels{"models", f::list_of(kModel), "models and their performance"};
 constexpr KeyFormat kClasses{"serviceClasses", f::list_of(kClass), "classes and their targets"};
 constexpr KeyFormat kServers{"servers", f::list_of(kServer), "the servers to be planned for"};
 constexpr KeyFormat kOptimizer{"optimizer", f::map_of(kOptimizerFormat), "how to plan"};
@@ -224,7 +224,7 @@ constinit const MapFormat kModelFormat = open("model", "A model on an accelerato
 constinit const MapFormat kTargetFormat = open("target", "What is promised.", kTargetKeys);
 constinit const MapFormat kClassFormat = open("class", "A service class.", kClassKeys);
 constinit const MapFormat kBinFormat = open("bin", "Requests of one length.", kBinKeys);
-constinit const MapFormat kLoadFormat = open("load", "What comes to a server.", kLoadKeys);
+constinit const MapFormat kLoadFormat = open("load", "The load of a server.", kLoadKeys);
 constinit const MapFormat kAllocationFormat =
     open("allocation", "Replicas on an accelerator.", kAllocationKeys);
 constinit const MapFormat kStartFormat = open("start", "How a replica starts.", kStartKeys);

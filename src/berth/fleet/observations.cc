@@ -149,10 +149,10 @@ std::vector<PointUse> judge_points(const Measured& measured, bool all, double pr
   note_unknown(measured, use, notes);
   for (std::size_t i = 0; i < use.size(); ++i)
     if (use[i].used && runs_in_step(measured.points[i]))
-      notes.push_back(fmt::format(
-          "{}: all its answers have the same length, so that requests side by side go in step and "
-          "their prompts come together; measure with lengths that differ",
-          measured.points[i].name));
+      notes.push_back(
+          fmt::format("{}: all its answers have the same length, so concurrent requests run in "
+                      "step and their prompts arrive together; measure with different lengths",
+                      measured.points[i].name));
   mark_saturated(measured, use, notes);
   constexpr std::string_view kCached =
       "the time to the first token does not depend on the prompt, as with a warm prefix cache";

@@ -158,7 +158,7 @@ Status check_parts(const Allocation& mix) {
   double cost = 0;
   for (const Allocation& part : mix.parts) {
     const auto where = fmt::format("parts[{}]", &part - mix.parts.data());
-    if (!part.parts.empty()) return fail(ErrorKind::invalid, "{}: has parts of its own", where);
+    if (!part.parts.empty()) return fail(ErrorKind::invalid, "{}: has parts itself", where);
     if (auto status = check(part); !status)
       return fail(ErrorKind::invalid, "{}.{}", where, status.error().message);
     if (part.accelerator.empty()) return fail(ErrorKind::invalid, "{}: has no accelerator", where);

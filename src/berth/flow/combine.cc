@@ -118,7 +118,7 @@ Status Graph::Impl::combine_by(const Step& step, StepState& state) const {
       if (set[variable].empty() && !step.variables[variable].optional)
         return wrong(
             step, step.variables[variable].line,
-            fmt::format("join: {} has nothing for {}; say optional: [{}] to go on without",
+            fmt::format("join: {} has nothing for {}; write optional: [{}] to continue without it",
                         step.variables[variable].name, *by, step.variables[variable].name));
     }
     if (state.begins.size() / count + combinations > static_cast<std::size_t>(kMostTasks))

@@ -66,7 +66,7 @@ constexpr KeyFormat kEnforce{"enforce", f::one_of(exec::kEnforceNames),
 constexpr KeyFormat kGpuMemOver{"gpu_mem_over", exec::kGpuMemOverFormat,
                                 "for a task that has more of a GPU than its share", "warn"};
 constexpr KeyFormat kOnFailure{"on_failure", f::one_of(exec::kOnFailureNames),
-                               "after a task failed for good", "continue"};
+                               "what to do after a task failed permanently", "continue"};
 constexpr KeyFormat kParams{"params", f::entries_of(kValue),
                             "values by name, for the steps that name them in braces", "none"};
 
@@ -147,7 +147,7 @@ constexpr std::string_view kStepsOrInclude[] = {"steps", "include"};
 
 }  // namespace
 
-constinit const MapFormat kUrlFormat{"url", "A file that lies elsewhere.", kUrlKeys};
+constinit const MapFormat kUrlFormat{"url", "A file at a URL.", kUrlKeys};
 constinit const MapFormat kTableFormat{"table", "The rows of a table.", kTableKeys};
 constinit const MapFormat kCombineFormat{"combine", "Elements of several sources.", kCombineKeys};
 constinit const MapFormat kDefaultsFormat{"defaults", "What steps take that they do not say.",

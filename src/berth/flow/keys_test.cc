@@ -145,8 +145,8 @@ steps:
   std::string must = steps;
   must.replace(must.find(", optional: [t]"), 15, "");
   EXPECT_EQ(complaint(must),
-            "f.yaml:6: steps.call: join: t has nothing for C; say optional: [t] "
-            "to go on without");
+            "f.yaml:6: steps.call: join: t has nothing for C; write optional: [t] to continue "
+            "without it");
 }
 
 TEST(Keys, AnOptionalPartnerThatIsNotThereIsTheEmptyText) {
@@ -234,8 +234,8 @@ TEST(Keys, WrongNamesAreToldWhereTheyStand) {
   EXPECT_EQ(of("run: x, foreach: {v: 'r/{treshold}'}"),
             "f.yaml:4: steps.a.foreach.v: nothing is called {treshold}; did you mean {threshold}?");
   EXPECT_EQ(of("run: x, foreach: {v: [1], w: 'r/{v}'}"),
-            "f.yaml:4: steps.a.foreach.w: {v} is a variable of this step; a source can name "
-            "parameters, and parts of its own");
+            "f.yaml:4: steps.a.foreach.w: {v} is a variable of this step; a source can only use "
+            "parameters and its own parts");
   EXPECT_EQ(of("run: x, foreach: {v: [1]}, zip: {w: [1]}"),
             "f.yaml:4: steps.a.zip: a step has one of foreach, zip, join and group");
   EXPECT_EQ(of("run: x, key: '{s}'"),

@@ -46,9 +46,10 @@ Status check_temporary(const Flow& flow) {
     if (step.temp && std::ranges::none_of(flow.steps, [&](const Step& other) {
           return std::ranges::find(other.after, index) != other.after.end();
         }))
-      return fail(ErrorKind::invalid,
-                  "{}:{}: steps.{}.temp: no step reads what it writes: it would go at once",
-                  step.file, step.line, step.name);
+      return fail(
+          ErrorKind::invalid,
+          "{}:{}: steps.{}.temp: no step reads its outputs: they would be removed immediately",
+          step.file, step.line, step.name);
   }
   return {};
 }

@@ -111,7 +111,7 @@ class VariablesReader {
             fmt::format("nothing is called {{{}}}; did you mean {{{}}}?", name, meant));
       if (std::ranges::find(step_.variables, name, &Variable::name) != step_.variables.end())
         return field.error(fmt::format(
-            "{{{}}} is a variable of this step; a source can name parameters, and parts of its own",
+            "{{{}}} is a variable of this step; a source can only use parameters and its own parts",
             name));
       if (!valid_value_name(name)) return field.error(kValueName);
       variable.own_names.push_back(name);

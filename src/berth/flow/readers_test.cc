@@ -86,7 +86,7 @@ TEST(Readers, KeysThatDoNotGoTogether) {
     return flow ? "" : flow.error().message;
   };
   EXPECT_EQ(complaint("temp: true"),
-            "f.yaml:2: steps.a.temp: no step reads what it writes: it would go at once");
+            "f.yaml:2: steps.a.temp: no step reads its outputs: they would be removed immediately");
   EXPECT_NE(complaint("temp: true, protect: true").find("steps.a.protect: what is temporary"),
             std::string::npos);
   EXPECT_EQ(complaint("protect: true"), "");

@@ -14,7 +14,7 @@ namespace berth {
 namespace {
 
 constexpr std::size_t kMostTold = 64U << 20;  // bytes of output that are not taken yet
-constexpr std::string_view kForgotten = "the cluster let go of it without a word of its end";
+constexpr std::string_view kForgotten = "the cluster released it without reporting its end";
 
 exec::Ended ended_of(const exec::Launch& launch, exec::Cause cause, std::string detail) {
   return {.task = launch.task,

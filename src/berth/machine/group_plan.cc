@@ -92,7 +92,7 @@ GroupPlan plan_scope(os::Env& env, const std::string& root, const CgroupHierarch
   if (keep_in) return none("a batch system runs this job in a group that it does not delegate");
   for (const auto part : split(own.group, '/'))
     if (parse_group_name(part))
-      return none("a Berth task's limits would be left by going elsewhere");
+      return none("another control group would escape the limits of the Berth task");
   if (!env.status(root + "/run/systemd/system"))
     return none("this group is not delegated to us, and there is no systemd to ask for one");
   if (const auto limit = limit_of_unit(env, own.directory); !limit.empty())

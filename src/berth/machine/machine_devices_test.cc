@@ -124,7 +124,7 @@ TEST(MachineDevices, OneThatWentOutOfServiceIsLentNoMoreAndItsHolderKeepsIt) {
   EXPECT_EQ(machine.reserve(ask(8)).error().message, "gpu: requested 8, the total is 7");
   EXPECT_TRUE(machine.dry_run(ask(7)));
   machine.set_total(server());
-  EXPECT_EQ(machine.free().get(Known::gpu), 7) << "it is well again, and still held";
+  EXPECT_EQ(machine.free().get(Known::gpu), 7) << "it is healthy again, and still held";
   ASSERT_TRUE(held->release());
   EXPECT_EQ(machine.free().get(Known::gpu), 8);
 }

@@ -203,8 +203,8 @@ Status check_unasked(os::Env& env, const std::string& path) {
   const bool is_home = real && (*real + "/").starts_with(path == "/" ? path : path + "/");
   if (path != "/" && !is_home) return {};
   return fail(ErrorKind::unconfirmed,
-              "the experiment's folder is {}{}, and all of it would be sent along; better put the "
-              "file into a folder of its own",
+              "the experiment's folder is {}{}, and all of it would be sent; put the file into a "
+              "separate folder",
               path, path == real.value_or("") ? ", a home directory" : "");
 }
 
@@ -263,11 +263,10 @@ Result<ReadyFolder> prepare_folder(os::Env& env, const std::string& path, const 
   auto captured = objects.capture(path, std::exchange(folder.entries, {}),
                                   [&](std::int64_t bytes) { progress.read += bytes; });
   if (!captured && captured.error().kind == ErrorKind::stale)
-    return fail(
-        ErrorKind::stale,
-        "{}; let what writes it come to rest, or write elsewhere; what no task needs can be "
-        "left out by {}/.berthignore",
-        captured.error().message, path);
+    return fail(ErrorKind::stale,
+                "{}; wait until the writing program stops, or let it write to another folder; to "
+                "leave out files that no task needs, list them in {}/.berthignore",
+                captured.error().message, path);
   if (!captured) return std::unexpected(std::move(captured).error());
   for (auto& gone : captured->gone)
     folder.left_out.push_back({.path = std::move(gone), .why = std::string(kGone)});

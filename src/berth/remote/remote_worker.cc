@@ -221,7 +221,7 @@ void RemoteWorker::advance() {
     if (failed) {
       const bool passes = retryable(failed->kind);
       drop(i, passes ? exec::Cause::short_of_means : exec::Cause::cannot_start,
-           fmt::format("bring its files to {}: {}", options_.lease_directory.transport.name,
+           fmt::format("copy its files to {}: {}", options_.lease_directory.transport.name,
                        failed->message));
       std::get<exec::Ended>(pending_.back()).no_space = failed->kind == ErrorKind::full;
       continue;
@@ -399,7 +399,8 @@ void RemoteWorker::forget_what_never_began() {
 void RemoteWorker::fetch_no_more() {
   for (auto& [_, staging_out] : staging_out_) {
     staging_out.paths.clear();
-    staging_out.failed = Error{ErrorKind::interrupted, "broken off, for the run stops at once"};
+    staging_out.failed =
+        Error{ErrorKind::interrupted, "cancelled, because the run stops immediately"};
   }
 }
 

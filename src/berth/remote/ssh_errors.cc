@@ -64,9 +64,8 @@ std::string host_key_advice(const Transport& transport) {
   const std::string file = word_after(transport.words, "-o", "UserKnownHostsFile=");
   const std::string known = port.empty() || port == "22" ? host : "[" + host + "]:" + port;
   return fmt::format(
-      "if it is a new host, accept its key once by hand: {}; if its key was rightly changed, "
-      "forget "
-      "the old one first: ssh-keygen -R {}{}",
+      "if it is a new host, accept its key once by hand: {}; if its key was changed on purpose, "
+      "remove the old one first: ssh-keygen -R {}{}",
       login_command(transport), shell_quote(known), file.empty() ? "" : " -f " + shell_quote(file));
 }
 

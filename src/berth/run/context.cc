@@ -41,7 +41,7 @@ Status join_database(os::Env& env, const std::string& state, const store::Databa
                 state, address_in(*marker));
   if (env.status(database_file(state)))
     return fail(ErrorKind::usage,
-                "{}: it has runs of its own: take them along with berth migrate --to URL, or name "
+                "{}: it already has runs: migrate them with berth migrate --to URL, or name "
                 "another directory in BERTH_STATE",
                 state);
   return mark_database(env, state, database);

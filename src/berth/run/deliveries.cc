@@ -201,7 +201,7 @@ std::vector<Deliveries::Left> Deliveries::leave(Mono begun_before) {
     }
     auto& one = left.emplace_back(Left{std::move(placing.attempt), std::move(placing.outputs)});
     if (placing.waits) one.holds = std::move(placing.waits->holds);
-    one.note = fmt::format("{}: it took more than {} to bring {}; that is left to a resume",
+    one.note = fmt::format("{}: it took more than {} to deliver {}; a resume will deliver it",
                            one.attempt.label, format_duration(run_.env.now() - placing.since),
                            placing.places);
     each = placing_.erase(each);

@@ -19,7 +19,7 @@ Result<store::Migrated> migrate(
     return fail(ErrorKind::not_found, "{}: there are no runs to migrate", file);
   BERTH_ASSIGN(const auto address, store::read_address(url));
   if (const auto place = marked_database(env, state); place && *place != address.place)
-    return fail(ErrorKind::exists, "{}: its runs have been taken to {}, for good", file, *place);
+    return fail(ErrorKind::exists, "{}: its runs have been moved to {} permanently", file, *place);
   std::vector<os::Fd> locks;
   store::Migration migration;
   migration.file = file;

@@ -242,7 +242,7 @@ Status check_in_place(SQLite::Database& db, const std::string& file) {
   const int why = errno;
   if (moved == 0 && has_log) return {};
   if (!has_log && why != ENOENT && why != ENOTDIR)
-    return fail(ErrorKind::io, "{}: cannot be looked at: {}", log, std::strerror(why));
+    return fail(ErrorKind::io, "{}: cannot be inspected: {}", log, std::strerror(why));
   return fail(
       ErrorKind::stale,
       "{}: this store was removed or replaced while it was in use; what was not shown before "

@@ -56,7 +56,7 @@ constexpr CommandCall kCalls[] = {
       "run metric direction"},
      "compare --json ?"},
     {{"POST", "/v1/runs/{run}/stop", Role::control, kRuns, "stop a run", "Said"}, "stop *"},
-    {{"POST", "/v1/runs/{run}/resume", Role::control, kRuns, "go on with a run", "WentOn"},
+    {{"POST", "/v1/runs/{run}/resume", Role::control, kRuns, "resume a run", "WentOn"},
      "resume * --detach --json"},
     {{"POST", "/v1/runs/{run}/retry", Role::control, kRuns, "try again what failed", "WentOn"},
      "retry * --detach --json"},

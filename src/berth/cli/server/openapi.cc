@@ -36,7 +36,7 @@ constexpr QueryName kQueryNames[] = {
     {"set", "what if: capacity.H100=16, server.NAME.arrivalRate=1800", "", true},
     {"solver", "how the plan is found", "optimal greedy unlimited"},
     {"startup", "how long a replica takes to start, such as 3m"},
-    {"tail", "only so much of its end, such as 200K"},
+    {"tail", "only this many bytes of its end, such as 200K"},
 };
 
 constexpr std::pair<std::string_view, std::string_view> kGroups[] = {
