@@ -318,7 +318,7 @@ class Causes(Case):
 [ ! -e $1/state ] || exit 0
 touch $1/state && echo ::berth acc=1 && kill -9 $$
 """)
-        self.assertIn("what a script finds there it reports again", self.why("./x {checkpoint}", "retries: 1"))
+        self.assertIn("a script that continues from it must report again", self.why("./x {checkpoint}", "retries: 1"))
 
     def test_not_a_number(self):
         why = self.why("echo '::berth acc=nan'")

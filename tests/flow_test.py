@@ -258,7 +258,7 @@ steps:
         (self.dir / "bin").mkdir()
         refused = self.berth("run", "p.yaml", env={"PATH": str(self.dir / "bin")}, code=2)
         self.assertIn(b"p.yaml:1: steps.a.run: bash: no such program in PATH", refused.err)
-        self.assertIn(b"say shell: sh", refused.err)
+        self.assertIn(b"write shell: sh", refused.err)
         self.assertEqual(self.house.json("runs")["runs"], [])
         self.write("p.yaml", "shell: sh\n" + "steps: {a: {run: 'echo x > {out.x}', out: {x: x.txt}}}\n")
         self.berth("run", "p.yaml", env={"PATH": str(self.dir / "bin")})

@@ -156,7 +156,7 @@ class HangingPlace(Case):
         self.assertEqual(process.returncode, 130, err)
         self.assertRegex(err, f"large: it took more than [0-9.]+s to deliver {re.escape(str(place))}/large; "
                          "a resume will deliver it\n")
-        self.assertIn("bringing", err)
+        self.assertIn("copying", err)
         self.assertIn("resume it with: berth resume f-1\n", err)
         unanswering.end()
         self.assert_tidy()

@@ -153,7 +153,7 @@ class Manifests(Case):
                          ["note: a/k8s/b.yaml: of an earlier plan; this one has no such server"])
         self.write("a/k8s/d.yaml", "kind: Secret\n")
         refused = self.one_line(plan("0ad", code=2))
-        self.assertIn("a/k8s/d.yaml: is there, and not from berth plan", refused)
+        self.assertIn("a/k8s/d.yaml: exists and was not written by berth plan", refused)
         self.assertEqual((self.dir / "a/k8s/d.yaml").read_text(), "kind: Secret\n")
         self.assertFalse((self.dir / "a/k8s/0.yaml").exists(), "all or nothing")
 

@@ -271,7 +271,7 @@ class PostgresTest(Shared):
         environment = {**os.environ, **self.house.environment}
         stop = subprocess.run([*elsewhere, "stop", "sweep-1"], env=environment, capture_output=True, timeout=60)
         self.assertEqual(stop.returncode, 3, stop)
-        self.assertIn(b"stop it there", stop.stderr)
+        self.assertIn(b"stop it on that machine", stop.stderr)
         shown = subprocess.run([*elsewhere, "--json", "show", "sweep-1"], env=environment, capture_output=True, timeout=60)
         self.assertEqual(json.loads(shown.stdout)["run"]["state"], "running")
         self.berth("stop", "sweep-1")

@@ -249,7 +249,7 @@ class Sent(Folder):
         self.write("folder/data/set/x.txt", "precious\n")
         self.write("folder/data/big.bin", "x" * 5000)
         done = self.run_it(code=1)
-        advice = f"2 files, 4.9 KiB: data/ (4.9 KiB, .gitignore:1); a task that needs some of it gets it by a line in " \
+        advice = f"2 files, 4.9 KiB: data/ (4.9 KiB, .gitignore:1); to send files that a task needs, add a line to " \
                  f"{self.folder}/.berthignore, such as !/data/"
         self.assertIn(advice, done.err.decode())
         self.assertIn(advice, self.berth("why", "sweep-1/1").out.decode())
@@ -398,7 +398,7 @@ class Sent(Folder):
         (self.folder / "late").unlink()
         _, err = run.communicate(timeout=120)
         self.assertEqual(run.returncode, 0, err)
-        self.assertIn("1 file, 0 B: late (0 B, gone before it was read)", err.decode())
+        self.assertIn("1 file, 0 B: late (0 B, removed before it was read)", err.decode())
         self.assertEqual(self.listing("sweep-1"), {"data.bin", "sweep.yaml"})
 
     def test_what_never_stands_still_is_named(self):

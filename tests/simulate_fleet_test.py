@@ -151,8 +151,8 @@ class Simulate(Case):
 
     def test_few_requests_are_noted(self):
         few = ["simulate", EXAMPLE, "--server", "assistant", "--requests", "2000"]
-        self.assertRegex(self.berth(*few).err, rb"note: assistant: the empty start may still be felt.* is 0\.\d times as "
-                                               rb"long as a request is served, expected 3\. It grows with --requests")
+        self.assertRegex(self.berth(*few).err, rb"note: assistant: the empty start may still have an effect.* is 0\.\d times as "
+                                               rb"long as the service of a request, expected 3\. It grows with --requests")
         made = json.loads(self.berth(*few, "--json").out)["servers"]["assistant"]
         self.assertLess(made["ttft"]["mean"]["value"] + made["ttft"]["mean"]["error"], 800)
         self.assertEqual(made["ttft"]["mean"]["verdict"], "unsure")

@@ -598,7 +598,7 @@ echo "end $1 $(date +%s%N) $BERTH_TOKEN" >> {self.dir}/witness
         next(line for line in run.stderr if b"once more" in line)
         run.send_signal(signal.SIGINT)
         self.assertEqual(run.wait(timeout=30), 130)
-        self.assertIn(b"ends with its lease", run.stderr.read())
+        self.assertIn(b"end with its lease", run.stderr.read())
 
     def running(self, **lab):
         """A host, and a run whose one task writes into the witness there and ends when `go` is there."""
@@ -620,7 +620,7 @@ echo "end $1 $(date +%s%N) $BERTH_TOKEN" >> {self.dir}/witness
         host = self.orphaned()
         host.cut()
         again = self.house.start("resume", "sh-1")
-        self.assertIn(b"is waited for", next(line for line in again.stderr if b"does not answer" in line))
+        self.assertIn(b"Berth waits for it", next(line for line in again.stderr if b"does not answer" in line))
         host.start()
         self.write("go", "")
         self.assertEqual(again.wait(timeout=60), 0)
@@ -647,7 +647,7 @@ echo "end $1 $(date +%s%N) $BERTH_TOKEN" >> {self.dir}/witness
         again = self.house.start("resume", "sweep-1")
         said = next(line for line in again.stderr if b"does not answer" in line).decode()
         held, = [task for task in self.house.tasks("sweep-1") if task.get("host", "").endswith(str(away.port))]
-        for part in (f"127.0.0.1:{away.port}", "refused", f"task {held['id'].rpartition('/')[2]} may run there", "at most"):
+        for part in (f"127.0.0.1:{away.port}", "refused", f"task {held['id'].rpartition('/')[2]} may run on it", "at most"):
             self.assertIn(part, said)
         until(lambda: self.house.counts("sweep-1")["done"] == 4, "the others are done", 60)
         self.assertLess(time.monotonic() - began, 60, "within the lease")
@@ -665,7 +665,7 @@ echo "end $1 $(date +%s%N) $BERTH_TOKEN" >> {self.dir}/witness
         until(lambda: time.monotonic() > gone, "as far as we know, too")
         began = time.monotonic()
         again = self.berth("resume", "sweep-1")
-        self.assertIn(b"has ended with its lease", again.err)
+        self.assertIn(b"have ended with its lease", again.err)
         self.assertLess(time.monotonic() - began, 8)
         self.assertEqual(set(numbers(self.dir / "witness")), {1, 2, 3, 4, 5})
         self.assertEqual(self.house.counts("sweep-1")["done"], 5)
@@ -678,13 +678,13 @@ echo "end $1 $(date +%s%N) $BERTH_TOKEN" >> {self.dir}/witness
         self.assertLess(time.monotonic() - began, 50, "it waits for no lease")
         self.assertEqual(stopped.code, 3, stopped)
         label = self.house.tasks("sh-1")[0]["id"].rpartition("/")[2]
-        for part in (f"127.0.0.1:{host.port}", f"task {label} may still run there", "berth stop sh-1"):
+        for part in (f"127.0.0.1:{host.port}", f"task {label} may still run on it", "berth stop sh-1"):
             self.assertIn(part, stopped.err.decode())
         self.assertEqual(run.wait(timeout=30), 3)
-        self.assertIn(b"may still run there", run.stderr.read())
+        self.assertIn(b"may still run on it", run.stderr.read())
         self.assertEqual(self.house.run("stop", "sh-1").code, 3)
         host.start()
-        self.assertIn(b"nothing of it runs any more", self.berth("stop", "sh-1").err)
+        self.assertIn(b"no part of it runs any more", self.berth("stop", "sh-1").err)
         until(lambda: not [pid for pid in host.processes() if "witness" in cmdline(pid)], "it was ended", 20)
 
     def test_a_stop_of_a_dead_runner_s_tasks_says_so_too(self):
@@ -692,7 +692,7 @@ echo "end $1 $(date +%s%N) $BERTH_TOKEN" >> {self.dir}/witness
         host.cut()
         stopped = self.house.run("stop", "sh-1")
         self.assertEqual(stopped.code, 3, stopped)
-        self.assertIn("may still run there", stopped.err.decode())
+        self.assertIn("may still run on it", stopped.err.decode())
 
     def test_a_host_that_says_nothing_is_called_for_ten_seconds(self):
         for number, (command, lease) in enumerate([("stop", "100s"), ("stop", "1s"), ("rm", "100s")], 1):
@@ -732,7 +732,7 @@ echo "end $1 $(date +%s%N) $BERTH_TOKEN" >> {self.dir}/witness
         again.send_signal(signal.SIGINT)
         _, err = again.communicate(timeout=60)
         self.assertIn(f"127.0.0.1:{host.port} does not answer", err.decode())
-        self.assertIn("what ran there has ended with its lease", err.decode())
+        self.assertIn("its tasks have ended with its lease", err.decode())
 
     def test_a_run_is_not_forgotten_while_it_may_run_where_nobody_answers(self):
         host = self.orphaned()
@@ -740,7 +740,7 @@ echo "end $1 $(date +%s%N) $BERTH_TOKEN" >> {self.dir}/witness
         self.assertIn("may still run on", self.one_line(self.berth("rm", "sh-1", code=3)))
         removed = self.house.run("rm", "--force", "sh-1")
         self.assertEqual(removed.code, 3, removed)
-        for part in ("sh-1 is not removed", "may still run there", "berth stop sh-1"):
+        for part in ("sh-1 is not removed", "may still run on it", "berth stop sh-1"):
             self.assertIn(part, self.one_line(removed))
         host.start()
         self.berth("rm", "--force", "sh-1")
@@ -790,7 +790,7 @@ echo "end $1 $(date +%s%N) $BERTH_TOKEN" >> {self.dir}/witness
         self.berth("run", "--cluster", "lab", "alone/p.yaml", code=1)
         task = self.house.tasks("p-1")[0]
         self.assertEqual((task["cause"], task["attempts"]), ("cannot start", 1))
-        self.assertIn(b"say shell: sh", self.berth("why", "p-1/1").out)
+        self.assertIn(b"write shell: sh", self.berth("why", "p-1/1").out)
         self.assertEqual(numbers(self.dir / "after"), [1])
 
     def test_a_task_outlives_a_long_silence(self):

@@ -327,8 +327,8 @@ class QueueTest(TopCase):
         found = until(lambda: self.house.json("top")["waiting"], "it waits")
         self.assertEqual(found[0]["label"], second)
         self.assertIsNone(found[0]["expected_start"])
-        self.assertEqual(found[0]["expected_by"], "it is not known how long first-1 goes on")
-        self.assertIn("starts ?: it is not known how long first-1 goes on", self.berth("why", "second-1/1").out.decode())
+        self.assertEqual(found[0]["expected_by"], "the end of first-1 is not known")
+        self.assertIn("starts ?: the end of first-1 is not known", self.berth("why", "second-1/1").out.decode())
 
 
 if __name__ == "__main__":

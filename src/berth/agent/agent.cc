@@ -255,7 +255,7 @@ Status Agent::welcome(Session& session, Hello hello) {
     BERTH_ASSIGN(const bool ours, ledger_.holds(options_.alloc));
     if (!ours) {  // who started it died before it was handed over, say
       has_alloc_ = false;
-      return fail(ErrorKind::stale, "the agent's alloc is not its own");
+      return fail(ErrorKind::stale, "the agent's allocation belongs to another agent");
     }
   }
   // Its own greeting may have been long on its way, and come by a connection that it has left.

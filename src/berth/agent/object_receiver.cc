@@ -105,7 +105,7 @@ Status ObjectReceiver::finish() {
   BERTH_ASSIGN(const auto digest, parse_digest(piece.digest));
   if (content.digest != digest) {
     (void)env_.remove_file(part.path);
-    return fail(ErrorKind::corrupt, "object {} came with other bytes", piece.digest);
+    return fail(ErrorKind::corrupt, "object {} was received with other bytes", piece.digest);
   }
   const std::string object = fileset::object_path(store_, digest, piece.executable);
   BERTH_TRY(env_.make_directory(object.substr(0, object.rfind('/')), 0700));

@@ -97,7 +97,7 @@ class Pusher {
   }
 
   static Status stranger() {
-    return fail(ErrorKind::denied, "that address leads to another machine from there");
+    return fail(ErrorKind::denied, "from that host, the address leads to another machine");
   }
 
   Status on_end(const std::string& text) {
@@ -115,7 +115,7 @@ class Pusher {
         return {};
       }
       case Step::confirming:
-        if (!text.empty()) return fail(ErrorKind::corrupt, "what was sent is not there");
+        if (!text.empty()) return fail(ErrorKind::corrupt, "the sent data is missing");
         step_ = Step::over;
         return {};
       default: return fail(ErrorKind::invalid, "an answer to nothing");

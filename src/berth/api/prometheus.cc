@@ -91,7 +91,7 @@ Result<std::vector<Sample>> Prometheus::query(const std::string& expression) {
   };
   if (answer.status == 401 || answer.status == 403)
     return failed(ErrorKind::denied,
-                  fmt::format("it answers {}: does it want a token?", answer.status));
+                  fmt::format("it answers {}: does it require a token?", answer.status));
   auto samples = read_samples(answer.body);
   if (answer.status / 100 != 2)
     return failed(ErrorKind::invalid, fmt::format("it answers {}: {}", answer.status,

@@ -97,8 +97,8 @@ std::pair<int, std::string> refusal(const httplib::Request& request, std::span<c
     return {401, "expected the header 'Authorization: Bearer TOKEN' with the server's token"};
   if (has < wanted)
     return {401,
-            "expected the link that the server printed, which is good once; another start "
-            "prints a new one"};
+            "expected the link that the server printed, which is valid once; another start prints "
+            "a new one"};
   return {0, ""};
 }
 
@@ -195,7 +195,7 @@ Status serve(os::Env& env, std::span<const Route> routes, const ServerOptions& o
   const bool tls = !options.certificate.empty();
   if (!loopback(options.host) && (!tls || !options.has_tokens()))
     return fail(ErrorKind::usage,
-                "to listen at {} it wants a token and TLS: --token-file or --read-token-file, "
+                "to listen at {}, a token and TLS are required: --token-file or --read-token-file, "
                 "--tls-cert, --tls-key",
                 options.host);
   TlsContext context;
@@ -212,8 +212,8 @@ Status serve(os::Env& env, std::span<const Route> routes, const ServerOptions& o
   const int port = server.bind(options.host, options.port);
   if (port < 0)
     return fail(ErrorKind::io,
-                "cannot listen at {}:{}: another may listen there, or the address "
-                "is not this machine's",
+                "cannot listen at {}:{}: another process may listen there, or the address is not "
+                "on this machine",
                 options.host, options.port);
   std::future<bool> done;
   {

@@ -264,11 +264,11 @@ class Lines {
     if (above == at_) return std::nullopt;
     if (entry.key.empty())
       return in(at_, fmt::format("'{}': expected 'key: value'{}", clip(entry.value, 40),
-                                 entry.value.contains(':') ? "; a blank is missing behind ':'"
+                                 entry.value.contains(':') ? "; a blank is missing after ':'"
                                                            : "; a ':' is missing"));
     const bool item = trim(lines_[above]).starts_with('-');
     if (previous.key.empty() && !item && entry.indent >= previous.indent)
-      return in(above, fmt::format("'{}': a ':' is missing behind it", clip(previous.value, 40)));
+      return in(above, fmt::format("'{}': a ':' is missing after it", clip(previous.value, 40)));
     if (entry.indent > previous.indent && !previous.value.empty())
       return in(at_, fmt::format("'{}' is indented further than '{}' in line {}, which has a value "
                                  "already; indent all keys of a map equally",

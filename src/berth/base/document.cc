@@ -102,8 +102,8 @@ std::unexpected<Error> Field::unknown_key(const DocumentNode& value,
   const Field at = child(value, path_);
   if (value.key.find_first_of("()<>") != std::string_view::npos)
     return at.error(
-        fmt::format("unknown key '{}'; within braces a comma begins the next key: a "
-                    "value that has one wants quotes",
+        fmt::format("unknown key '{}'; within braces a comma begins the next key: quote a value "
+                    "that contains a comma",
                     clip(value.key)));
   const auto meant = meant_key(value.key, keys);
   const std::string advice =
@@ -118,7 +118,7 @@ std::unexpected<Error> Field::wanted_map() const {
   if (is_null()) return error("is empty: write its content below it, indented");
   if (colon != std::string_view::npos && node_->text.find(' ') > colon &&
       node_->text.find('/') > colon)  // no address
-    return error(fmt::format("expected a map, got {}; a blank is missing behind '{}:'",
+    return error(fmt::format("expected a map, got {}; a blank is missing after '{}:'",
                              describe(*node_), clip(node_->text.substr(0, colon))));
   return error(fmt::format("expected a map, got {}", describe(*node_)));
 }

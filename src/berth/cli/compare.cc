@@ -48,8 +48,8 @@ Result<experiment::Goal> common_goal(const CompareOptions& options,
     const bool agrees = metric_agrees && (!common || common->maximize == goal->maximize);
     if (!agrees && (options.metric.empty() || options.direction.empty()))
       return fail(ErrorKind::invalid,
-                  "{} has another goal ({} {}) than the runs before it ({} {}); "
-                  "say by what to compare: --metric NAME --direction max",
+                  "{} has another goal ({} {}) than the runs before it ({} {}); choose what to "
+                  "compare: --metric NAME --direction max",
                   each.run.record.name, goal->maximize ? "max" : "min", goal->metric,
                   common->maximize ? "max" : "min", common->metric);
     if (!common) common = goal;

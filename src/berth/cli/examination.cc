@@ -216,7 +216,7 @@ std::vector<Finding> examine_devices(os::Env& env, const Result<machine::Devices
         "gpus", fmt::format("{} is out of service: {}", machine::name_of(*devices, uuid), because),
         "reset the card (nvidia-smi --gpu-reset -i N, rocm-smi --gpureset), or have it inspected"));
   for (const auto& note : topology.notes)
-    findings.push_back(faulty("gpus", note, "see what the driver's own tool says of it"));
+    findings.push_back(faulty("gpus", note, "check it with the driver's tool"));
   const bool replaced = !env.variable("BERTH_TOPOLOGY").value_or("").empty();
   for (const auto& vendor : kVendors) {
     const auto cards = replaced ? 0 : cards_on_bus(env, root, vendor.id);

@@ -254,9 +254,9 @@ Result<int> show_flow_plan(run::Context& context, run::FlowProgram program,
   for (const auto& step : plan)
     for (const auto& [url, size, there] : step.urls)
       print(fmt::format("{}: {}, {}\n", url, size < 0 ? "size not known" : format_bytes(size),
-                        there ? "fetched already" : "would be fetched"));
+                        there ? "downloaded already" : "would be downloaded"));
   for (const auto& image : missing)
-    print(fmt::format("image {} is not on this machine: it would be fetched first\n", image));
+    print(fmt::format("image {} is not on this machine: it would be downloaded first\n", image));
   return 0;
 }
 

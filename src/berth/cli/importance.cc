@@ -59,7 +59,7 @@ void print_importances(const std::string& metric, const experiment::Importances&
                                                   std::lround(30 * std::min(1.0, each.share))),
                                               '#')});
   print(table.text());
-  print(fmt::format("{} are of combinations of them\n", percent(found.together)));
+  print(fmt::format("{} are due to combinations of them\n", percent(found.together)));
   print(fmt::format(
       "share of the variance of {} (fANOVA, a forest of 64 trees on {} trials{}); of trials that a "
       "tree had not seen it predicts {}\n",

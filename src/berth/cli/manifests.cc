@@ -98,8 +98,8 @@ Result<std::vector<fleet::Manifest>> write_manifests(os::Env& env, const fleet::
     BERTH_ASSIGN(const bool ours, is_ours(env, manifest.file));
     if (!ours)
       return fail(ErrorKind::invalid,
-                  "{}: is there, and not from berth plan (its first line would say so); nothing "
-                  "was written",
+                  "{}: exists and was not written by berth plan (its first line would say so); "
+                  "nothing was written",
                   manifest.file);
   }
   for (const auto& manifest : manifests)

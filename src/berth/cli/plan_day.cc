@@ -217,7 +217,7 @@ std::string totals_text(const fleet::Day& day) {
     text += "no day costs less\n";
   else if (day.bound > 0)
     text += fmt::format("no day costs less than {:.2f} (gap {:.2f} %)\n", day.bound, 100 * day.gap);
-  if (day.stopped) text += "stopped by the time limit: with more of it a day may cost less\n";
+  if (day.stopped) text += "stopped by the time limit: a longer limit may find a cheaper day\n";
   return text;
 }
 

@@ -29,7 +29,7 @@ ReportSection cost(const fleet::Plan& plan) {
 
 ReportSection capacity(const fleet::Plan& plan) {
   ReportTable table{.head = {"type", "used", "of", "cost", "value of one more"}, .rows = {}};
-  ReportBars bars{.title = "Accelerators used of those there are", .bars = {}};
+  ReportBars bars{.title = "Accelerators used and available", .bars = {}};
   for (const auto& total : plan.totals) {
     const std::string limit = total.limit ? fmt::format("{}", *total.limit) : "-";
     table.rows.push_back({total.type, fmt::format("{}", total.used), limit, figure(total.cost),

@@ -119,7 +119,8 @@ Result<int> stop_agents(os::Env& env, run::Context& context, const store::RunRec
   after_end(env, context, now);
   print_error(now.state == store::RunState::stopped
                   ? fmt::format("{} stopped; resume it with: berth resume {}\n", now.name, now.name)
-                  : fmt::format("{} is {}; its alloc is free\n", now.name, store::name(now.state)));
+                  : fmt::format("{} is {}; its allocation was released\n", now.name,
+                                store::name(now.state)));
   BERTH_ASSIGN(const bool may_run, warn_of_what_may_run(context, now));
   return may_run ? exit_code(ErrorKind::busy) : 0;
 }
@@ -134,7 +135,7 @@ Result<int> stop_elsewhere(os::Env& env, run::Context& context, const store::Run
   BERTH_TRY(run::end_what_was_left(context, record.name));
   BERTH_ASSIGN(const bool may_run, warn_of_what_may_run(context, record));
   if (may_run) return exit_code(ErrorKind::busy);
-  print_error("nothing of it runs any more\n");
+  print_error("no part of it runs any more\n");
   return 0;
 }
 
@@ -210,10 +211,10 @@ Result<int> stop(os::Env& env, const StopOptions& options) {
   BERTH_ASSIGN(run::Context context, run::open_context(env));
   BERTH_ASSIGN(const auto record, context.store->find_run(options.run));
   if (is_driven_elsewhere(env, record))
-    return fail(
-        ErrorKind::busy,
-        "{} is driven on {}: stop it there, or, when that is gone, take it over: berth resume {}",
-        record.name, record.runner_host, record.name);
+    return fail(ErrorKind::busy,
+                "{} is driven on {}: stop it on that machine or, if that machine is gone, take the "
+                "run over: berth resume {}",
+                record.name, record.runner_host, record.name);
   if (record.kind == run::kStudy) return stop_study(env, context, record);
   const std::string state = state_now(env, record);
   if (state == "interrupted" || (state == "failed" && !record.alloc.empty()))
@@ -222,7 +223,7 @@ Result<int> stop(os::Env& env, const StopOptions& options) {
   if (is_driven_in_container(env, record))
     return fail(ErrorKind::busy,
                 "{}: its runner, process {}, is in another PID namespace, such as a container, and "
-                "cannot be signalled from here; stop it there: berth stop {}",
+                "cannot be signalled from this one; run berth stop {} in that namespace",
                 record.name, record.runner_pid, record.name);
   const os::ProcessIdentity runner{static_cast<pid_t>(record.runner_pid), record.runner_started_at};
   if (const auto sent = env.signal_process(runner, SIGTERM);

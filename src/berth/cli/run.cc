@@ -229,8 +229,8 @@ Status fetch_images(run::Context& context, Prepared& prepared) {
     });
   for (const auto& image : prepared.missing)
     print_error(
-        fmt::format("note: image {} is not on this machine: the digests of its tasks have its "
-                    "name, and each machine takes what that name means there\n",
+        fmt::format("note: image {} is not on this machine: the digests of its tasks contain its "
+                    "name, and each machine uses the image of that name that it has\n",
                     image));
   return {};
 }

@@ -53,7 +53,7 @@ std::string plan_text(const RunPlan& plan) {
   if (has_limits(plan.resources)) text += limits_text(plan.limits);
   if (plan.now.size() > kShown) text += fmt::format("  … and {} more\n", plan.now.size() - kShown);
   if (plan.waiting_before > 0)
-    text += fmt::format("{} wait for the machine before it\n", plan.waiting_before);
+    text += fmt::format("{} wait for the machine ahead of it\n", plan.waiting_before);
   if (!plan.why_no_more.empty()) text += fmt::format("no more because: {}\n", plan.why_no_more);
   return text;
 }

@@ -235,7 +235,7 @@ Result<std::string> charts_of(run::Context& context, const store::RunRecord& rec
   const auto parameters = parameter_names(in_turn(tasks));
   const bool is_parameter = std::ranges::find(parameters, wanted) != parameters.end();
   if (!wanted.empty() && wanted != "history" && wanted != "curves" && !is_parameter)
-    return fail(ErrorKind::invalid, "--chart: no parameter is called '{}'; there are: {}",
+    return fail(ErrorKind::invalid, "--chart: no parameter is called '{}'; the parameters are {}",
                 clip(wanted), clip(join(parameters, ", "), 400));
   std::vector<std::string> charts;
   if (wanted.empty() || wanted == "history") charts.push_back(score_chart(tasks, program));

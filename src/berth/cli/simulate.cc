@@ -375,10 +375,9 @@ void print_trace_note(const std::vector<fleet::Request>& trace) {
 void print_short_note(const SimulatedServer& server) {
   if (server.found.is_settled()) return;
   print_error(fmt::format(
-      "note: {}: the empty start may still be felt, so that no target is known to be met: what is "
-      "left out of each history is {:.1f} times as long as a request is served, expected {}. It "
-      "grows "
-      "with --requests; from there on each ± shrinks with their root\n",
+      "note: {}: the empty start may still have an effect, so no target is known to be met: the "
+      "part left out of each history is {:.1f} times as long as the service of a request, expected "
+      "{}. It grows with --requests; after that, each ± shrinks with their square root\n",
       server.name, server.found.left_out, fleet::kLeftOut));
 }
 

@@ -273,7 +273,7 @@ Result<Order> sorted_trials(const std::vector<store::TaskRecord>& tasks,
   std::vector<std::string> known{"task", "time", "state"};
   known.insert(known.end(), metrics.begin(), metrics.end());
   known.insert(known.end(), params.begin(), params.end());
-  return fail(ErrorKind::invalid, "--sort: no trial has '{}'; there are: {}", clip(key),
+  return fail(ErrorKind::invalid, "--sort: no trial has '{}'; the columns are {}", clip(key),
               clip(join(known, ", "), 400));
 }
 

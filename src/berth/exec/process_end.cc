@@ -196,7 +196,7 @@ void ProcessWorker::conclude(Process& process) {
     ended.cause = Cause::exit_code;
     if (exit.code == kPipeClosed) ended.detail = kPipeClosedText;
   } else if (process.usage.oom_kills > 0) {
-    ended.detail = fmt::format("a child of it was killed at the limit of {}", limit);
+    ended.detail = fmt::format("one of its child processes was killed at the limit of {}", limit);
   }
   if (ended.detail.empty() && process.over.has > 0)
     ended.detail = "it had more GPU memory than its share: " + describe_share(process.over);

@@ -144,8 +144,7 @@ std::optional<std::string> EarlyStopper::by_curve(const Steps& own,
   const auto chance = chance_to_exceed(values, last, best);
   if (!chance || *chance >= policy_.probability) return {};
   return fmt::format(
-      "after {} reports of {} it has {:.2g} of a chance to come above the best, {}, "
-      "within {}",
+      "after {} reports of {} its probability of exceeding the best is {:.2g} (best {}, within {})",
       own.size(), goal_.metric, *chance, text(best), last);
 }
 

@@ -25,11 +25,11 @@ constexpr KeyFormat kRangeKeys[] = {
     {"type", f::one_of(kNumberTypes), "whole numbers, or any", "float"},
     {"step", f::number_between(0), "only `min` and what lies whole steps from it", "any value"},
     {"n", f::whole(1, kTrialsMost), "the points of a grid", "of an int range each integer"},
-    {"when", kConditions, "is there only where earlier parameters have these values", "always"},
+    {"when", kConditions, "is used only if earlier parameters have these values", "always"},
 };
 constexpr KeyFormat kChoicesKeys[] = {
     {"choices", kOneOrMore, "one of these values", "", true},
-    {"when", kConditions, "is there only where earlier parameters have these values", "always"},
+    {"when", kConditions, "is used only if earlier parameters have these values", "always"},
 };
 constexpr KeyFormat kBudgetKeys[] = {
     {"param", f::text(), "the name by which a trial gets its budget, such as epochs", "", true},
@@ -78,7 +78,8 @@ constexpr KeyFormat kTruncationKeys[] = {
     kPolicyKey<2>,
     {"warmup", f::whole(0, kTrialsMost), kWarmup, "3"},
     {"every", f::whole(1, kTrialsMost), kEvery, "1"},
-    {"part", f::number_between(0, 1), "the worst of them, which are this part, end", "0.2"}};
+    {"part", f::number_between(0, 1), "the part of the trials, the worst ones, that is stopped",
+     "0.2"}};
 constexpr KeyFormat kCurveKeys[] = {
     kPolicyKey<3>,
     {"warmup", f::whole(0, kTrialsMost), kWarmup, "3"},
@@ -108,7 +109,8 @@ constexpr KeyFormat kKeys[] = {
     {"checkpoints", f::flag(), "each trial has a directory that its attempts share",
      "where the command names it"},
     {"resources", f::map_of(exec::kResources), "what each trial gets of its machine", "cpu: 1"},
-    {"goal", f::either(kGoals), "which metric counts, or a list of them", "just run them all"},
+    {"goal", f::either(kGoals), "the metric to optimize, or a list of metrics",
+     "just run them all"},
     {"constraints", f::list_of(f::kText, 1, kMostConstraints),
      "bounds of metrics, such as `latency <= 50`, that the best trial keeps", "none"},
     {"early_stop", f::either(kStops), "which running trials are not worth their end", "none"},
@@ -145,7 +147,8 @@ constinit const MapFormat kGoalFormat{"goal", "What a search is after.", kGoalKe
 constinit const std::array<MapFormat, 4> kEarlyStopFormats{
     {{"median", "Ends what is worse than the median of the others by then.", kMedianKeys},
      {"bandit", "Ends what is farther from the best than the slack.", kBanditKeys},
-     {"truncation", "Ends the worst part of those that came as far.", kTruncationKeys},
+     {"truncation", "Stops the worst part of the trials that have as many reports.",
+      kTruncationKeys},
      {"curve", "Ends what is unlikely to become the best.", kCurveKeys}}};
 constinit const MapFormat kExperimentFormat{
     .name = "experiment",

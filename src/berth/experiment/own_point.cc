@@ -31,7 +31,7 @@ Result<Values> read_own_point(std::string_view text) {
 
 Result<Values> check_own_point(const Program& program, Values given, bool grows) {
   if (program.search.budget)
-    return fail(ErrorKind::invalid, "a search with a budget decides by itself what it tries");
+    return fail(ErrorKind::invalid, "a search with a budget chooses its trials itself");
   for (auto& [name, value] : given) {
     const auto parameter = std::ranges::find(program.params, name, &Parameter::name);
     if (parameter == program.params.end() && !grows)

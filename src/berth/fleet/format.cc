@@ -47,7 +47,7 @@ constexpr KeyFormat kPurchaseKeys[] = {
 constexpr ValueFormat kPurchase = f::map_of(kPurchaseFormat);
 constexpr KeyFormat kCapacityKeys[] = {
     {"type", kText, "the type of accelerators", "", true},
-    {"count", kCount, "units that there are", "those of its kinds of purchase"},
+    {"count", kCount, "the number of available units", "those of its kinds of purchase"},
     {"purchase", f::list_of(kPurchase), "how these are paid, by kind", "by the accelerator's cost"},
 };
 constexpr KeyFormat kTransferKeys[] = {
@@ -60,7 +60,7 @@ constexpr KeyFormat kPerformanceKeys[] = {
     {"gamma", kTime, "ms of a step for each token that is attended to", "0"},
     {"betaPrefill", kTime, "ms of a step for each token of a prompt", "beta"},
     {"ttftOffset", kTime, "ms that the first token takes outside of steps", "0"},
-    {"form", f::one_of(kFormNames.all()), "how the terms of a step come together", "sum"},
+    {"form", f::one_of(kFormNames.all()), "how the terms of a step are combined", "sum"},
     {"transfer", f::map_of(kTransferFormat), "from a replica that prefills to one that decodes",
      "no such replicas"},
 };
@@ -117,7 +117,7 @@ constexpr KeyFormat kAllocationKeys[] = {
     {"role", f::one_of(kRoleNames.all()), "of a part: what its replicas do", "whole"},
     {"numReplicas", kReplicas, "replicas", "0"},
     {"maxBatch", kRequests, "concurrent requests in a replica", "0"},
-    {"cost", kFigure, "cents an hour of all of it", "0"},
+    {"cost", kFigure, "cents an hour in total", "0"},
     {"itlAverage", f::number(), "ms between two tokens, as planned", "0"},
     {"ttftAverage", f::number(), "ms to the first token, as planned", "0"},
     {"load", f::map_of(kLoadFormat), "what it serves", "idle"},
@@ -170,7 +170,8 @@ constexpr ValueFormat kModel = f::map_of(kModelFormat);
 constexpr ValueFormat kClass = f::map_of(kClassFormat);
 constexpr ValueFormat kServer = f::map_of(kServerFormat);
 constexpr KeyFormat kAccelerators{"accelerators", f::list_of(kAccelerator), "what can be had"};
-constexpr KeyFormat kCapacities{"count", f::list_of(kCapacity), "how much of each type there is"};
+constexpr KeyFormat kCapacities{"count", f::list_of(kCapacity),
+                                "how many of each type are available"};
 constexpr KeyFormat kModels{"models", f::list_of(kModel), "models and their performance"};
 constexpr KeyFormat kClasses{"serviceClasses", f::list_of(kClass), "classes and their targets"};
 constexpr KeyFormat kServers{"servers", f::list_of(kServer), "the servers to be planned for"};
@@ -215,7 +216,7 @@ constinit const MapFormat kAcceleratorFormat =
 constinit const MapFormat kPurchaseFormat =
     open("purchase", "Capacity that is paid alike.", kPurchaseKeys);
 constinit const MapFormat kCapacityFormat =
-    open("capacity", "How much of a type there is.", kCapacityKeys);
+    open("capacity", "How many of a type are available.", kCapacityKeys);
 constinit const MapFormat kTransferFormat =
     open("transfer", "How long a prompt's cache takes from replica to replica.", kTransferKeys);
 constinit const MapFormat kPerformanceFormat =

@@ -259,7 +259,7 @@ Status set_capacity(System& system, const std::string& path, double value) {
   for (const auto& [type, capacity] : system.capacities) {
     if (capacity.purchases.empty()) continue;
     if (path == type)
-      return fail(ErrorKind::invalid, "has kinds of purchase: expected one of them, such as {}.{}",
+      return fail(ErrorKind::invalid, "has several kinds of purchase: choose one, such as {}.{}",
                   type, name(capacity.purchases.begin()->first));
     for (const auto& [kind, purchase] : capacity.purchases) {
       const std::string of = fmt::format("{}.{}", type, name(kind));

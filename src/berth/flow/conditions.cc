@@ -140,7 +140,7 @@ std::string Graph::Impl::why_no_file(TaskIndex task, const Condition& term) cons
   if (there != term.negated) return {};
   return fmt::format("{}: {} {}", term.text,
                      term.path.step ? term.path.text : without_secrets(path),
-                     there ? "is there" : "is not there");
+                     there ? "exists" : "does not exist");
 }
 
 Result<std::string> Graph::Impl::why_no_value(TaskIndex task, const Condition& term) const {

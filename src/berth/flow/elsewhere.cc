@@ -22,7 +22,7 @@ Result<std::string> read_url_map(const Field& field) {
     return url.error("expected a URL: https://HOST/PATH or s3://BUCKET/KEY");
   const auto sum = field.find("sha256");
   if (!sum) return text;
-  if (text.contains('#')) return sum->error("the URL has a checksum already, behind its '#'");
+  if (text.contains('#')) return sum->error("the URL has a checksum already, after its '#'");
   BERTH_ASSIGN(const std::string digits, exec::process_text(*sum));
   const std::string whole = text + "#sha256=" + digits;
   if (names_in(digits).empty())
@@ -61,7 +61,7 @@ Result<std::string> s3_place(const std::string& text, const Field& field) {
     return field.error(
         "an output goes to s3://BUCKET/KEY or into the flow's folder: Berth cannot write to that "
         "address");
-  if (text.contains('#')) return field.error("an output has no checksum before it is there");
+  if (text.contains('#')) return field.error("an output has no checksum before it exists");
   const std::string rest = text.substr(kS3.size());
   if (!rest.contains('/') || rest.starts_with('/') || rest.substr(rest.find('/') + 1).empty())
     return field.error("expected s3://BUCKET/KEY");

@@ -34,7 +34,8 @@ Status read_lifetimes(const Field& step_field, Step& step) {
     if (step.*flag && std::ranges::any_of(step.out, &Output::s3))
       return field->error("this is for outputs in the flow's folder, and one output goes to s3://");
     if (step.temp && step.protect)
-      return field->error("what is temporary goes by itself, and what is protected stays");
+      return field->error(
+          "temporary outputs are removed and protected outputs are kept: choose one");
   }
   return {};
 }

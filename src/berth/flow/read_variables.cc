@@ -136,7 +136,7 @@ class VariablesReader {
       found->optional = true;
     }
     if (std::ranges::all_of(step_.variables, &Variable::optional))
-      return optional->error("one variable has to be there");
+      return optional->error("expected at least one variable");
     return {};
   }
 

@@ -65,8 +65,8 @@ Result<store::RunRecord> record_flow(run::Context& context, const RunFile& read,
   BERTH_TRY(run::check_flow(context, program, read.directory, here));
   BERTH_ASSIGN(const auto missing, run::find_images(context, program, read.directory, here));
   if (!missing.empty())
-    return fail(ErrorKind::not_found, "{}: image {} is not here: fetch it first", file,
-                missing.front());
+    return fail(ErrorKind::not_found, "{}: image {} is not on this machine: download it first",
+                file, missing.front());
   return run::submit(context, std::move(program), read.directory);
 }
 

@@ -120,7 +120,7 @@ class OwnCluster final : public cluster::Cluster {
     return std::make_unique<machine::Machine>(ours.block, ours.links);
   }
   static std::unexpected<Error> gone(machine::AllocId id) {
-    return fail(ErrorKind::stale, "no alloc {}", id.value);
+    return fail(ErrorKind::stale, "no allocation {}", id.value);
   }
   std::optional<Mono> expiry(const berth::Alloc& alloc) const {
     return alloc.lease > alloc.lease.zero() ? std::optional(env_.now() + alloc.lease)

@@ -41,7 +41,7 @@ Status move_processes(os::Env& env, const std::string& from, const std::string& 
         return std::unexpected(moved.error());
     }
   }
-  return fail(ErrorKind::busy, "{}: new processes come faster than they can be moved", from);
+  return fail(ErrorKind::busy, "{}: new processes start faster than they can be moved", from);
 }
 
 bool has(const std::vector<std::string>& names, std::string_view name) {

@@ -124,7 +124,8 @@ GroupPlan plan_unified(os::Env& env, const std::string& root, const CgroupHierar
     return may_divide(env, own.directory) ? plan : none("a task's group that we may not divide");
   if (name && hierarchy.groups.size() > 1) {
     const std::string& above = hierarchy.groups[1].directory;
-    if (!env.may_write(above + "/cgroup.procs")) return none("the group above us is not ours");
+    if (!env.may_write(above + "/cgroup.procs"))
+      return none("the parent group belongs to another user");
     return planned(Method::beside, {{"unified", above}}, "next to our own group");
   }
   const bool root_group = !env.status(own.directory + "/cgroup.type");

@@ -322,7 +322,7 @@ Result<Alloc> Ledger::acquire(const Host& host, const AllocRequest& ask,
   const AllocId id = ticket ? *ticket : new_ticket();
   const LedgerEntry* queued = view.find_mine(id);
   if (queued != nullptr && !queued->waiting)
-    return fail(ErrorKind::stale, "this ticket was granted before");
+    return fail(ErrorKind::stale, "this ticket was already granted");
   LedgerEntry entry = view.draft(ask, id, queued);
 
   const Request request{ask.resources, entry.label, ask.selection};
@@ -334,7 +334,7 @@ Result<Alloc> Ledger::acquire(const Host& host, const AllocRequest& ask,
   }
   const auto ahead = view.ahead_of(entry);
   auto block = ahead.empty() ? view.fit(machine, host, request)
-                             : fail(ErrorKind::busy, "{} wait before it, {} first", ahead.size(),
+                             : fail(ErrorKind::busy, "{} wait ahead of it, {} first", ahead.size(),
                                     clip(ahead.front()->label));
   if (!block && block.error().kind != ErrorKind::busy)
     return std::unexpected(std::move(block).error());

@@ -59,7 +59,7 @@ const Block& Reservation::block() const {
 }
 
 Status Reservation::release() {
-  if (machine_ == nullptr) return fail(ErrorKind::stale, "this reservation was released before");
+  if (machine_ == nullptr) return fail(ErrorKind::stale, "this reservation was already released");
   return std::exchange(machine_, nullptr)->release(std::exchange(id_, {}));
 }
 
@@ -82,7 +82,8 @@ Result<Reservation> Machine::occupy(const Block& block, std::string holder) {
 
 Status Machine::release(ReservationId id) {
   if (find(id) == nullptr)
-    return fail(ErrorKind::stale, "this reservation was released before, or is of another machine");
+    return fail(ErrorKind::stale,
+                "this reservation was already released, or is of another machine");
   Slot& slot = slots_[id.slot];
   const Status subtracted = held_.subtract(slot.block.resources);
   BERTH_ASSERT(subtracted.has_value());

@@ -65,7 +65,8 @@ std::optional<Holders::Holder> Holders::find(const Transport& to,
 std::string Holders::refuse(const Transport& from, const Transport& to, const Error& because) {
   refused_.emplace(from.words, to.words);
   return fmt::format(
-      "files from {} to {} come through this machine: {} (it was tried because of direct: true)",
+      "files from {} to {} go through this machine: {} (direct copying was tried because of "
+      "direct: true)",
       from.name, to.name, because.message);
 }
 
@@ -177,7 +178,7 @@ Status Push::exchange() {
       return fail(ErrorKind::invalid, "a frame that is not an answer");
     BERTH_ASSIGN(const auto moved, parse_integer(frame->bytes));
     if (moved > fileset::total_bytes(options_.objects))
-      return fail(ErrorKind::invalid, "more bytes were sent than there are");
+      return fail(ErrorKind::invalid, "more bytes were sent than announced");
     if (moved <= moved_) continue;
     moved_ = moved;
     moved_at_ = env_.now();

@@ -239,19 +239,22 @@ Result<std::optional<Mono>> Ec2Cluster::keepalive(cluster::AllocId id) {
 
 Result<cluster::Alloc> Ec2Cluster::inspect(cluster::AllocId id) {
   Member* member = holder(id);
-  if (member == nullptr) return fail(ErrorKind::stale, "no alloc {:x} of ours", id.value);
+  if (member == nullptr)
+    return fail(ErrorKind::stale, "no allocation {:x} of this process", id.value);
   return member->allocs[id];
 }
 
 Result<LeaseDirectory> Ec2Cluster::lease_directory(cluster::AllocId id) {
   Member* member = holder(id);
-  if (member == nullptr) return fail(ErrorKind::stale, "no alloc {:x} of ours", id.value);
+  if (member == nullptr)
+    return fail(ErrorKind::stale, "no allocation {:x} of this process", id.value);
   return member->host->lease_directory(id);
 }
 
 Status Ec2Cluster::free(cluster::AllocId id) {
   Member* member = holder(id);
-  if (member == nullptr) return fail(ErrorKind::stale, "no alloc {:x} of ours", id.value);
+  if (member == nullptr)
+    return fail(ErrorKind::stale, "no allocation {:x} of this process", id.value);
   member->allocs.erase(id);
   look_again(*member);  // the agent there may take a moment to end
   return member->host->free(id);

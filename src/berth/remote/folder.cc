@@ -16,7 +16,7 @@ using Kind = os::TreeEntry::Kind;
 constexpr std::size_t kRulesMost = 1 << 20;    // bytes of one file
 constexpr std::size_t kCountedMost = 100'000;  // files that are left out, for their size
 constexpr Duration kReplacedWithin = std::chrono::milliseconds(100);  // a file, by an editor
-constexpr std::string_view kGone = "gone before it was read";
+constexpr std::string_view kGone = "removed before it was read";
 constexpr std::string_view kOwn = ".berth-";  // by which shared folders are found: remote_worker.cc
 
 std::string below(const std::string& folder, std::string_view name) {
@@ -238,16 +238,14 @@ std::string left_out_text(const Folder& folder) {
                     files, files == 1 && !more ? "" : "s", format_bytes(bytes), join(named, ", "));
   if (by_rule)
     text += fmt::format(
-        "; a task that needs some of it gets it by a line in {}/.berthignore, such as "
-        "{}",
-        folder.path,
+        "; to send files that a task needs, add a line to {}/.berthignore, such as {}", folder.path,
         clip(ignore::line_bringing_back(
             std::ranges::find(folder.left_out, true, &LeftOut::by_rule)->path)));
   if (named.size() > kNamed) text += "; berth run --plan lists all";
   for (const auto& interpreter : folder.interpreters)
     text += fmt::format(
-        "{}{} goes along for its virtual environment, which works only where that "
-        "Python's library is too: else make one there, by the cluster's prescript",
+        "{}{} is sent for its virtual environment, which works only where that Python's library is "
+        "installed; otherwise create one on the host, in the cluster's prescript",
         text.empty() ? "" : "; ", interpreter);
   return text;
 }

@@ -263,20 +263,23 @@ Result<std::optional<Mono>> Host::keepalive(cluster::AllocId id) {
 
 Result<cluster::Alloc> Host::inspect(cluster::AllocId id) {
   const auto held = held_.find(id);
-  if (held == held_.end()) return fail(ErrorKind::stale, "no alloc {:x} of ours", id.value);
+  if (held == held_.end())
+    return fail(ErrorKind::stale, "no allocation {:x} of this process", id.value);
   return held->second.alloc;
 }
 
 Result<LeaseDirectory> Host::lease_directory(cluster::AllocId id) {
   const auto held = held_.find(id);
-  if (held == held_.end()) return fail(ErrorKind::stale, "no alloc {:x} of ours", id.value);
+  if (held == held_.end())
+    return fail(ErrorKind::stale, "no allocation {:x} of this process", id.value);
   held->second.attached = true;
   return LeaseDirectory{transport_, held->second.directory};
 }
 
 Status Host::free(cluster::AllocId id) {
   const auto held = held_.find(id);
-  if (held == held_.end()) return fail(ErrorKind::stale, "no alloc {:x} of ours", id.value);
+  if (held == held_.end())
+    return fail(ErrorKind::stale, "no allocation {:x} of this process", id.value);
   if (!held->second.attached) let_go(held->second.directory);
   held_.erase(held);
   offered_at_.reset();

@@ -355,7 +355,7 @@ void RemoteWorker::on_ended(exec::Ended ended, std::vector<exec::FromWorker>& me
     ended.cause = exec::Cause::cannot_start;
     ended.signal = 0;
     ended.detail =
-        fmt::format("its program is not in PATH there behind the prescript; if it is bash: {}",
+        fmt::format("its program is not in the host's PATH after the prescript; if it is bash: {}",
                     exec::kNoStrictShell);
   }
   const bool may_lack_files =
@@ -419,7 +419,7 @@ void RemoteWorker::report_ends(std::vector<exec::FromWorker>& messages) {
           : staging_out.failed->kind == ErrorKind::full      ? exec::Cause::not_as_declared
                                                              : exec::Cause::short_of_means;
       staging_out.ended.detail =
-          fmt::format("fetch what it left on {}: {}", options_.lease_directory.transport.name,
+          fmt::format("download its output from {}: {}", options_.lease_directory.transport.name,
                       staging_out.failed->message);
     }
     messages.emplace_back(std::move(staging_out.ended));

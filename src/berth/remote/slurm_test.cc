@@ -249,7 +249,7 @@ TEST_F(SlurmTest, AJobWhoseAgentDoesNotComeUpIsGivenBack) {
   (void)ask(*slurm, labelled_wish(1), 1s);
   paper_.run_all();
   const auto error = ask(*slurm, labelled_wish(1), 3s).error();
-  EXPECT_NE(error.message.find("does not come up on n1"), std::string::npos) << error.message;
+  EXPECT_NE(error.message.find("does not start on n1"), std::string::npos) << error.message;
   EXPECT_TRUE(paper_.cancelled.contains(17));
 }
 

@@ -247,13 +247,13 @@ std::string_view ended_because(const SlurmJob& job) {
   static constexpr std::array<std::pair<std::string_view, std::string_view>, 9> kCauses{{
       {"BOOT_FAIL", "its node did not boot"},
       {"CANCELLED", "it was cancelled"},
-      {"DEADLINE", "its deadline came"},
+      {"DEADLINE", "its deadline passed"},
       {"FAILED", "its script failed"},
       {"NODE_FAIL", "its node failed"},
       {"OUT_OF_MEMORY", "it was out of memory"},
       {"PREEMPTED", "another job was preferred"},
       {"REVOKED", "it was revoked"},
-      {"TIMEOUT", "its time limit came"},
+      {"TIMEOUT", "its time limit was reached"},
   }};
   for (const auto& [state, cause] : kCauses)
     if (job.state == state) return cause;

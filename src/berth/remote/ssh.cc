@@ -114,7 +114,8 @@ class HostCluster final : public RemoteCluster {
 
   Result<Host*> of(cluster::AllocId id) {
     const auto owner = owners_.find(id);
-    if (owner == owners_.end()) return fail(ErrorKind::stale, "no alloc {:x} of ours", id.value);
+    if (owner == owners_.end())
+      return fail(ErrorKind::stale, "no allocation {:x} of this process", id.value);
     return owner->second;
   }
   Result<cluster::Alloc> own(Host& host, Result<cluster::Alloc> alloc) {
@@ -191,7 +192,7 @@ Result<SshHost> parse_ssh_host(std::string_view line) {
     host.host = rest.substr(1, bracket - 1);
     port = rest.substr(bracket + 1);
     if (!port.empty() && port.front() != ':')
-      return fail(ErrorKind::invalid, "'{}': expected :port behind the ]", clip(line));
+      return fail(ErrorKind::invalid, "'{}': expected :port after the ]", clip(line));
     if (!port.empty()) port.remove_prefix(1);
   } else {
     const auto colon = rest.find(':');

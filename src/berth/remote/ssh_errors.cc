@@ -74,9 +74,9 @@ std::string advice_for(const Transport& transport, Advice advice) {
     case Advice::host_key: return host_key_advice(transport);
     case Advice::user_key:
       return fmt::format(
-          "it accepts no key of ours; this has to work without a question: {}; ssh-copy-id "
-          "installs "
-          "a key there, `key` in clusters.yaml names another one, ssh-add unlocks one",
+          "it accepts none of your keys; this must work without a question: {}; ssh-copy-id "
+          "installs a key on the host, `key` in clusters.yaml names another key, ssh-add unlocks a "
+          "key",
           login_command(transport));
     case Advice::config: return "try it by hand: " + login_command(transport);
     case Advice::address:

@@ -33,7 +33,8 @@ Result<KeptOut> keep_runners_out(Context& context, const store::RunRecord& run) 
   if (!lock) return std::unexpected(lock.error());
   auto claim = store::claim(*context.store, run.id);
   if (!claim && claim.error().kind == ErrorKind::busy)
-    return fail(ErrorKind::busy, "{} is running on another machine; stop it there first", run_name);
+    return fail(ErrorKind::busy, "{} is running on another machine; stop it on that machine first",
+                run_name);
   if (!claim) return std::unexpected(claim.error());
   return KeptOut{*std::move(lock), *std::move(claim)};
 }
@@ -91,7 +92,7 @@ Result<std::vector<std::string>> find_living(Context& context, const store::RunR
   }
   std::vector<std::string> living;
   if (agents > 0)
-    living.push_back(fmt::format("{} worker{} of it on this machine {} alive", agents,
+    living.push_back(fmt::format("{} of its worker{} on this machine {} alive", agents,
                                  agents == 1 ? "" : "s", agents == 1 ? "is" : "are"));
   BERTH_ASSIGN(const auto remote, may_run_remotely(context, run));
   for (const auto& one : remote)
@@ -132,9 +133,10 @@ Result<std::vector<TaskNumber>> reopen(Context& context, const std::string& run_
   if (!spec_json.empty()) changes.emplace_back(store::RunSpecified{spec_json});
   for (const auto& task : tasks) {
     if (!spec_json.empty() && task.state == store::TaskState::running)
-      return fail(ErrorKind::busy,
-                  "{}/{} may still run as the file was before; end that first: berth stop {}",
-                  run_name, task.label, run_name);
+      return fail(
+          ErrorKind::busy,
+          "{}/{} may still run with the earlier version of the file; stop it first: berth stop {}",
+          run_name, task.label, run_name);
     const bool failed = task.state == store::TaskState::failed || was_skipped_after_failure(task);
     if (!failed && !(all && store::final(task.state))) continue;
     reopened.push_back(task.number);

@@ -90,7 +90,7 @@ Deliveries::Deliveries(FlowRun& run, std::function<bool(TaskNumber, Token)> is_l
 
 Status Deliveries::place(Delivery delivery, Then then) {
   find_cloud(run_, delivery);
-  std::string what = "bringing " + places_of(delivery);
+  std::string what = "copying " + places_of(delivery);
   OtherThreads::More more;
   if (delivery.progress)
     more = [progress = delivery.progress] { return remote::to_text(*progress); };

@@ -53,7 +53,7 @@ TEST_F(DeliveriesTest, WhatATaskWroteIsGatheredAndThenPlaced) {
   EXPECT_TRUE(turn_after(kTakes).empty());
   EXPECT_TRUE(deliveries_.is_placing({1}));
   EXPECT_FALSE(deliveries_.is_placing({2}));
-  EXPECT_EQ(deliveries_.oldest()->what, "bringing /work/out");
+  EXPECT_EQ(deliveries_.oldest()->what, "copying /work/out");
   const auto delivered = turn_after(kTakes);
   ASSERT_EQ(delivered.size(), 1U);
   EXPECT_TRUE(delivered[0].status);

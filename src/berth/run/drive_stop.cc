@@ -63,9 +63,8 @@ void Drive::leave_the_silent() {
 }
 
 void Drive::leave(WorkerSlot& slot) {
-  slot.lost =
-      Error{ErrorKind::busy, fmt::format("{} did not answer: what runs there ends with its lease",
-                                         slot.lease.alloc.machine)};
+  slot.lost = Error{ErrorKind::busy, fmt::format("{} did not answer: its tasks end with its lease",
+                                                 slot.lease.alloc.machine)};
   run_.observer.on_note(slot.lost->message);
 }
 

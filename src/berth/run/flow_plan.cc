@@ -64,7 +64,7 @@ Result<std::string> depends_of(Inputs& inputs, UrlLooks& urls, const flow::TaskS
         because.push_back(
             fmt::format("it would fail: in.{}: {}", input.name, look.error().message));
       else if (!look->there)
-        because.push_back(shown(input.world) + " has to be fetched");
+        because.push_back(shown(input.world) + " has to be downloaded");
       digests.push_back(look ? fileset::digest(look->content) : Digest());
       continue;
     }

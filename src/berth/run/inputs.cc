@@ -164,7 +164,7 @@ Result<Inputs::Job> Inputs::fetch_job(const std::string& text) {
                if (takes_long(captured.fileset)) BERTH_TRY(store.make_durable());
                return Reading{std::move(store), std::move(captured)};
              },
-             "fetching " + shown(text), [progress] { return remote::to_text(*progress); }};
+             "downloading " + shown(text), [progress] { return remote::to_text(*progress); }};
 }
 
 std::optional<Underway> Inputs::oldest() const {

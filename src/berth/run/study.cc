@@ -205,7 +205,8 @@ Result<Study::Pick> Study::pick() {
   pick.added = proposal();
   if (pick.added) return pick;
   if (out > 0)
-    pick.none = Later{fmt::format("{} are out; what comes next depends on them", out), own};
+    pick.none =
+        Later{fmt::format("{} are running; the next trial depends on their results", out), own};
   else
     pick.none = Over{"all of its trials have ended"};
   return pick;

@@ -366,8 +366,8 @@ Result<bool> Trials::finish(const store::TaskRecord& task, Token token, std::vec
                            : "; it reported " + clip(join(reported, ", "), 200);
   if (reported.empty() && (names(kCheckpoint) || program_.checkpoints))
     text +=
-        ", though an earlier attempt may have left a checkpoint: what a script finds there it "
-        "reports again";
+        ", although an earlier attempt may have left a checkpoint: a script that continues from it "
+        "must report again";
   return fail(ErrorKind::invalid, "{}", text);
 }
 

@@ -27,7 +27,7 @@ struct SqlstateMeaning {
 
 constexpr const char* kServerAway = "check that the server runs and can be reached";
 constexpr const char* kPermitUser =
-    "check the user and the password, which come from ~/.pgpass, PGPASSFILE or the URL";
+    "check the user and the password, which are read from ~/.pgpass, PGPASSFILE or the URL";
 
 // What is listed first counts.
 constexpr std::array kSqlstateMeanings = {

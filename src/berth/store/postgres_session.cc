@@ -184,7 +184,7 @@ Status Session::bring_to_current() {
     Statements statements;
     add(statements, kVersion);
     BERTH_ASSIGN(auto rows, connection_->run(statements));
-    if (!rows[0].next()) return fail(ErrorKind::corrupt, "{}: its version is not there", place());
+    if (!rows[0].next()) return fail(ErrorKind::corrupt, "{}: it has no version", place());
     BERTH_TRY(rows[0].read(version, id_));
     if (version < kFirstVersion)
       return fail(ErrorKind::corrupt, "{}: the version of its schema is {}: restore the database",

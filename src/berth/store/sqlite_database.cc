@@ -243,11 +243,10 @@ Status check_in_place(SQLite::Database& db, const std::string& file) {
   if (moved == 0 && has_log) return {};
   if (!has_log && why != ENOENT && why != ENOTDIR)
     return fail(ErrorKind::io, "{}: cannot be inspected: {}", log, std::strerror(why));
-  return fail(
-      ErrorKind::stale,
-      "{}: this store was removed or replaced while it was in use; what was not shown before "
-      "is recorded nowhere: put it back, or run all of it again",
-      file);
+  return fail(ErrorKind::stale,
+              "{}: this store was removed or replaced while it was in use; what was not shown "
+              "before is not recorded: put it back, or run everything again",
+              file);
 }
 
 void shrink(SQLite::Database& db) {

@@ -169,7 +169,7 @@ Result<std::map<std::string, std::string>> selectors_of(const std::vector<std::s
       return fail(ErrorKind::usage, "--select: expected SERVER=LABEL=\"VALUE\",…; got '{}'",
                   clip(text));
     if (!selectors.emplace(text.substr(0, equals), selector).second)
-      return fail(ErrorKind::usage, "--select: {} is there twice", clip(text.substr(0, equals)));
+      return fail(ErrorKind::usage, "--select: {} is given twice", clip(text.substr(0, equals)));
   }
   return selectors;
 }

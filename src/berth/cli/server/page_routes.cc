@@ -111,7 +111,7 @@ class Changes {
       }
       if (at - said_ >= kStillThere) {
         said_ = at;
-        return std::optional<std::string>(": still there\n\n");
+        return std::optional<std::string>(": still connected\n\n");
       }
       if (env_->stop_signals() > 0 || !env_->wait({}, at + kLook))
         return std::optional<std::string>();
@@ -147,8 +147,8 @@ std::vector<api::Route> page_routes(api::Sessions& sessions, const PageOptions& 
       {{"GET", "/page.js", Role::none, kPage, "its script", "text/javascript; charset=utf-8"},
        page},
       {{"GET", "/page.css", Role::none, kPage, "its style", "text/css; charset=utf-8"}, page},
-      {{"GET", "/open", Role::none, kViewers, "come in by a link, which is good once", "text/plain",
-        "", "secret"},
+      {{"GET", "/open", Role::none, kViewers, "log in with a link, which is valid once",
+        "text/plain", "", "secret"},
        [&sessions, tls](const Request& request) { return open(sessions, tls, request); }},
       {{"GET", "/v1/session", Role::read, kViewers, "what the asker may do", "Session"}, session},
       {{"POST", "/v1/session", Role::read, kViewers, "a cookie in place of the token", "Session"},
