@@ -139,7 +139,7 @@ class Gpu(Case):
         self.assertIn(b"gpu 1, cpu 1, gpu_mem_min 27.9 GiB",
                       self.berth("run", "--plan", "--gpu", 1, "--gpu-mem-min", "30G", "--", "true").out)
         for options, why in (
-                (["--gpu", 2, "--gpu-mem-min", "30G"], "gpu: requested 2 with a gpu_mem_min of 27.9 GiB, the total is 1"),
+                (["--gpu", 2, "--gpu-mem-min", "30G"], "gpu: requested 2 with a gpu_mem_min of 30G, the total is 1"),
                 (["--gpu-mem-min", "99GiB"],
                  "gpu: requested 1 with a gpu_mem_min of 99 GiB, the total is 0; the largest has 80 GiB")):
             self.assertIn(why, self.one_line(self.berth("run", *options, "--", "true", code=3)))
@@ -241,7 +241,7 @@ class Gpu(Case):
     def test_what_does_not_fit_is_told(self):
         for options, why in (
                 (["--gpu", "9"], "gpu: requested 9, the total is 8"),
-                (["--gpu-mem", "40G"], "gpu_mem: requested 37.3 GiB of one device, the largest has 29.8 GiB"),
+                (["--gpu-mem", "40G"], "gpu_mem: requested 40G of one device, the largest has 29.8 GiB"),
                 (["--gpu-slots", "14"], "gpu_slots: requested 14 of one device, the largest has 13"),
                 (["--gpu", "1", "--gpu-slot-sizes", "31,99"], "gpu: requested 1 with 31 or 99 slots, the total is 0")):
             finished = self.berth("run", *options, "--", "true", code=3)

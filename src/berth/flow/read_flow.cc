@@ -9,6 +9,7 @@
 #include "berth/flow/notation.h"
 #include "berth/flow/read_life.h"
 #include "berth/flow/read_step.h"
+#include "berth/resource/resources.h"
 
 namespace berth::flow {
 namespace {
@@ -144,9 +145,9 @@ Status check_fits(const Flow& flow, const Resources& total) {
   for (const auto& step : flow.steps) {
     const auto name = total.first_short(step.resources);
     if (name.empty()) continue;
-    return fail(ErrorKind::invalid, "{}:{}: steps.{}.resources: {} {}, where all there is is {}",
+    return fail(ErrorKind::invalid, "{}:{}: steps.{}.resources: {}: requested {}, the total is {}",
                 step.file, step.resources_line > 0 ? step.resources_line : step.line, step.name,
-                name, format_amount(name, step.resources.get(name)),
+                name, requested_amount(name, step.resources.get(name)),
                 format_amount(name, total.get(name)));
   }
   return {};

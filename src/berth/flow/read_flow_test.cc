@@ -280,7 +280,7 @@ TEST(ReadFlow, WhatNeverFits) {
   total.set(Known::gpu, 1);
   EXPECT_EQ(
       check_fits(flow, total).error(),
-      (Error{ErrorKind::invalid, "f.yaml:5: steps.b.resources: gpu 4, where all there is is 1"}));
+      (Error{ErrorKind::invalid, "f.yaml:5: steps.b.resources: gpu: requested 4, the total is 1"}));
   total.set(Known::gpu, 4);
   EXPECT_TRUE(check_fits(flow, total));
 }

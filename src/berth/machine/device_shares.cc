@@ -124,7 +124,8 @@ std::string wanted_text(const DeviceNeed& need) {
   std::vector<std::string> withs;
   if (!selection.slot_sizes.empty()) withs.push_back(sizes_text(selection.slot_sizes) + " slots");
   if (selection.memory_min > 0)
-    withs.push_back("a gpu_mem_min of " + format_bytes(selection.memory_min));
+    withs.push_back("a gpu_mem_min of " +
+                    requested_amount(name(Known::gpu_mem), selection.memory_min));
   return fmt::format("requested {}{}{}", need.count, withs.empty() ? "" : " with ",
                      join(withs, " and "));
 }
@@ -168,7 +169,7 @@ std::optional<std::pair<Known, std::string>> missing_part(std::span<const Device
     const std::string_view untold = total && most == 0 ? " (the devices do not report it)" : "";
     return std::pair(
         known, fmt::format(
-                   "requested {} of {}, {} has {}{}", format_amount(name(known), wanted),
+                   "requested {} of {}, {} has {}{}", requested_amount(name(known), wanted),
                    need.count == 1 ? "one device" : fmt::format("each of {} devices", need.count),
                    total ? "the largest" : "the freest", format_amount(name(known), most), untold));
   }

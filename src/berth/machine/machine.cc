@@ -9,6 +9,7 @@
 #include "berth/base/json_writer.h"
 #include "berth/base/near_names.h"
 #include "berth/base/text.h"
+#include "berth/resource/resources.h"
 
 namespace berth::machine {
 namespace {
@@ -187,14 +188,14 @@ std::unexpected<Error> Machine::refuse_for_good(std::string_view resource,
   const auto total = total_.resources.get(resource);
   const auto meant = total == 0 ? meant_resource(resource) : std::string_view();
   return fail(ErrorKind::impossible, "{}: requested {}, the total is {}{}", resource,
-              format_amount(resource, wanted), format_amount(resource, total),
+              requested_amount(resource, wanted), format_amount(resource, total),
               meant.empty() ? "" : fmt::format("; did you mean '{}'?", meant));
 }
 
 std::unexpected<Error> Machine::refuse_for_now(std::string_view resource,
                                                std::int64_t wanted) const {
   return fail(ErrorKind::busy, "{}: requested {}, free {} of {}{}", resource,
-              format_amount(resource, wanted), format_amount(resource, free_of(resource)),
+              requested_amount(resource, wanted), format_amount(resource, free_of(resource)),
               format_amount(resource, total_.resources.get(resource)), holders_of(resource));
 }
 

@@ -156,6 +156,15 @@ std::string format_amount(std::string_view resource, std::int64_t amount) {
   return {};
 }
 
+std::string requested_amount(std::string_view resource, std::int64_t amount) {
+  if (measure(resource) != Measure::bytes || amount <= 0) return format_amount(resource, amount);
+  std::string text = written_bytes(amount);
+  const bool is_decimal = text.ends_with('T') || text.ends_with('G') || text.ends_with('M');
+  const auto point = text.find('.');
+  const std::size_t fraction = point == text.npos ? 0 : text.size() - point - 2;  // its digits
+  return is_decimal && fraction <= 1 ? text : format_amount(resource, amount);
+}
+
 std::string to_json(const Resources& resources) {
   JsonWriter json;
   json.object();
