@@ -126,7 +126,7 @@ class Start(Case):
         self.fleet(cpu=1e3)
         self.assertIn("server 'chat', replica 1 of 2: cpu: requested 1000", refused(3))
         self.fleet(command=[])
-        self.assertIn("server 'chat': start.command: expected what starts a replica", refused(2))
+        self.assertIn("server 'chat': start.command: no command that starts a replica", refused(2))
         self.fleet(command=["no-such-program"])
         self.assertIn("server 'chat': start.command: no-such-program: no such program in PATH", refused(2))
         self.fleet(port=0)

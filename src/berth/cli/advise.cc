@@ -64,8 +64,7 @@ Result<Advised> find_advised(os::Env& env, run::Context& context, const std::str
     return Advised{program.name, {std::string(kAllTrials)}, false};
   }
   const auto record = context.store->find_run(of);
-  if (!record)
-    return fail(ErrorKind::not_found, "{}: there is no such file, and no such run", clip(of));
+  if (!record) return fail(ErrorKind::not_found, "{}: no such file and no such run", clip(of));
   const std::string name = record->name.substr(0, record->name.rfind('-'));
   if (record->kind != "flow") return Advised{name, {std::string(kAllTrials)}, false};
   BERTH_ASSIGN(const auto flow, flow_of(*record));

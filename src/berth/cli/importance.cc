@@ -60,12 +60,12 @@ void print_importances(const std::string& metric, const experiment::Importances&
                                               '#')});
   print(table.text());
   print(fmt::format("{} are due to combinations of them\n", percent(found.together)));
-  print(fmt::format(
-      "share of the variance of {} (fANOVA, a forest of 64 trees on {} trials{}); of trials that a "
-      "tree had not seen it predicts {}\n",
-      metric, found.trials,
-      without > 0 ? fmt::format("; {} without a score are left out", without) : "",
-      percent(std::max(0.0, found.predicted))));
+  print(
+      fmt::format("share of variance of {} (fANOVA, a forest of 64 trees on {} trials{}); of "
+                  "trials that a tree had not seen it predicts {}\n",
+                  metric, found.trials,
+                  without > 0 ? fmt::format("; {} without a score are left out", without) : "",
+                  percent(std::max(0.0, found.predicted))));
   if (found.predicted < kPredictsLittle)
     print_error(fmt::format("note: the parameters predict {} badly: believe these shares little\n",
                             metric));

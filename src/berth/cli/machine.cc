@@ -74,7 +74,7 @@ std::string report_text(const MachineReport& report, Wall now) {
   });
   std::string text = table.text();
   if (report.overdrawn) text += "more is allocated than the machine has now: a limit shrank\n";
-  if (capacity.inodes_short) text += "the volume has hardly an inode left: disk counts as 0\n";
+  if (capacity.inodes_short) text += "the volume has almost no free inodes: disk is treated as 0\n";
   text += limits_text(report.limits);
   for (const auto& note : capacity.notes) text += fmt::format("note: {}\n", note);
   text += devices_text(report);

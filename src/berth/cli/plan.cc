@@ -158,7 +158,7 @@ std::string servers_text(const fleet::System& system, const fleet::Plan& plan) {
 
 /// A line for each accelerator of a server whose targets have percentiles, and how they came about.
 std::string tails_text(const fleet::System& system, const fleet::Plan& plan) {
-  Table table({"server", "accelerator", "expected / SLO ms, by closed form"});
+  Table table({"server", "accelerator", "expected / SLO ms (closed form)"});
   for (const auto& [name, a] : plan.servers) {
     const fleet::Percentiles targets =
         fleet::target_of(system, system.servers.at(name)).percentiles;
@@ -340,7 +340,7 @@ Status check_day_goes_with(const PlanOptions& given) {
         {"--heterogeneous", given.heterogeneous,
          "over a day each server has one accelerator at a time"},
         {"--disaggregated", given.disaggregated, "over a day prefill and decode stay together"},
-        {"--sweep", !given.sweep.empty(), "a day has loads of its own"},
+        {"--sweep", !given.sweep.empty(), "a day has its own loads"},
         {"--power-budget", !given.power_budget.empty(), "a day is planned without one"},
         {"--candidates", given.candidates, "they are of one load, and a day has many"}})
     if (is_given)

@@ -147,9 +147,8 @@ Result<std::vector<SimulatedServer>> servers_of(const fleet::System& system,
     }
     if (given.replicas > 0) {
       if (!one.allocation.parts.empty())
-        return fail(ErrorKind::usage,
-                    "--replicas: {} has {}, whose parts have replicas of their own", name,
-                    fleet::in_words(one.allocation));
+        return fail(ErrorKind::usage, "--replicas: {} has {}, whose parts have separate replicas",
+                    name, fleet::in_words(one.allocation));
       one.allocation.replicas = given.replicas;
       one.allocation.ttft_ms = one.allocation.itl_ms = 0;  // they were of other replicas
     }

@@ -124,7 +124,7 @@ std::string size_text(const fleet::ServerSize& size) {
       format_number(load.out_tokens));
   Table table({"", "accelerator", "replicas", "batch", "most req/min each (by)", "ITL / SLO ms",
                "TTFT / SLO ms", "use", "W", "cost", "change", "value", "why"});
-  Table tails({"", "accelerator", "expected / SLO ms, by closed form"});
+  Table tails({"", "accelerator", "expected / SLO ms (closed form)"});
   bool is_asked_for = false;
   each_row(size, [&](const std::string& mark, const std::string& name,
                      const fleet::SizedAllocation& sized) {

@@ -40,7 +40,7 @@ inline constexpr ValueFormat kSlots = f::whole(1, 10'000);
 /// The keys of `resources`, whose amounts are `of`; any other is an amount of one's own name.
 template <const ValueFormat& of>
 inline constexpr KeyFormat kResourceKeys[] = {
-    {"cpu", of, "cores, also parts of one; 0: none", "1, where nothing else is asked for"},
+    {"cpu", of, "cores, also parts of one; 0: none", "1, unless something else is requested"},
     {"mem", of, "memory", "not limited"},
     {"disk", of, "bytes of the state directory's volume", "not counted"},
     {"gpu", of, "GPUs, those that belong together most", "none"},

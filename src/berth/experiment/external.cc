@@ -63,8 +63,8 @@ Result<Answer> read_answer(const Program& program, std::string_view line) {
   if (root.find("wait")) return Answer{Answer::Kind::wait};
   if (root.find("done")) return Answer{Answer::Kind::done};
   return fail(ErrorKind::invalid,
-              "the proposer's answer is none of {{\"params\":{{…}}}}, {{\"wait\":true}} and "
-              "{{\"done\":true}}: {}",
+              "expected {{\"params\":{{…}}}}, {{\"wait\":true}} or {{\"done\":true}} from the "
+              "proposer, got {}",
               clip(line, 200));
 }
 

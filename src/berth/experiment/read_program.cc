@@ -234,8 +234,8 @@ Result<Program> read_program(std::string_view text, const std::string& file) {
     program.notes.push_back(why_chosen(program));
   if (is_pbt(program) && !root.find("search")->find("explore"))
     program.notes.push_back(
-        fmt::format("pbt changes {} as it copies; all else stays what it is "
-                    "(explore: [NAME, …] says otherwise)",
+        fmt::format("pbt changes {} when it copies; all other parameters keep their values (to "
+                    "change that: explore: [NAME, …])",
                     join(program.search.explore, " and ")));
   note_placeholders(file, program);
   if (const auto trials = count_trials(program); !trials)

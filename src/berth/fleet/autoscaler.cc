@@ -73,8 +73,8 @@ Status check_scalable(const System& system) {
     if (system.options.solver != Solver::unlimited &&
         (capacity == system.capacities.end() || capacity->second.count == 0))
       return fail(ErrorKind::impossible,
-                  "{} has {}, and there is no capacity of {}: say in capacityData how many there "
-                  "are, or that the optimizer is \"unlimited\": true",
+                  "{} has {}, and there is no capacity of {}: give a count in capacityData, or set "
+                  "\"unlimited\": true for the optimizer",
                   name, has.accelerator, accelerator->second.type);
   }
   return {};

@@ -99,7 +99,7 @@ constexpr KeyFormat kBinKeys[] = {
 };
 constexpr ValueFormat kBin = f::map_of(kBinFormat);
 constexpr ValueFormat kHistogram = f::list_of(kBin, 1);
-constexpr std::string_view kByHistogram = "that of the histogram, else 0";
+constexpr std::string_view kByHistogram = "that of the histogram; otherwise 0";
 constexpr KeyFormat kLoadKeys[] = {
     {"arrivalRate", kFigure, "requests a minute", "0"},
     {"throughput", f::number(), "what other planners write; not read", ""},

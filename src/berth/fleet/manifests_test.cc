@@ -286,9 +286,8 @@ TEST(Manifests, PartsOfAMixReadSeriesOfTheirOwn) {
 
 TEST(Manifests, WhatTheDocumentDoesNotSayIsRefused) {
   EXPECT_EQ(Planned(on("2xH100", 1)).refusal(),
-            "server 's': start.image: expected the image of a "
-            "container, there is none; give the server, or model 'm' on 2xH100, \"start\": "
-            "{\"image\": …}");
+            "server 's': start.image: no container image is given; give the server, or model 'm' "
+            "on 2xH100, \"start\": {\"image\": …}");
   Planned anywhere(on("H100", 1));
   anywhere.system.accelerators.at("H100").node_selector.reset();
   EXPECT_TRUE(anywhere.refusal().starts_with("accelerator 'H100': nodeSelector: expected"));

@@ -211,7 +211,7 @@ Result<cluster::Alloc> Host::allocate(const cluster::Wish& wish) {
         return inspect(keep(*leased, labels_));
       if (const auto* error = std::get_if<Error>(&answer))
         return std::unexpected(within(transport_.name, *error));
-      return fail(ErrorKind::io, "{}: it answered something else", transport_.name);
+      return fail(ErrorKind::io, "{}: unexpected answer", transport_.name);
     }
     // What was granted to another request waits for it a while, and is not asked for again: it
     // would wait for ever.

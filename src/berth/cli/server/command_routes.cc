@@ -66,7 +66,7 @@ constexpr CommandCall kCalls[] = {
      "top --json"},
     {{"GET", "/v1/topology", Role::read, kMachines, "which GPUs are close", "Topology"},
      "topo --json"},
-    {{"GET", "/v1/clusters", Role::read, kMachines, "the clusters that are known", "Clusters"},
+    {{"GET", "/v1/clusters", Role::read, kMachines, "the configured clusters", "Clusters"},
      "cluster list --json"},
     {{"GET", "/v1/fleets/{number}/plan", Role::read, kPlans, "the plan of a fleet", "FleetPlan", "",
       "set percentiles solver"},
