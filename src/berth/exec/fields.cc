@@ -215,7 +215,7 @@ Status read_container(const Field& map, Container& container) {
   BERTH_ASSIGN(const std::size_t choice, field->choice(kNetwork));
   container.network = choice == 1;
   if (!container.network && !container.isolated())
-    return field->error("without an image or a sandbox the tasks have the machine's network");
+    return field->error("without an image or a sandbox, tasks have the machine's network");
   return {};
 }
 

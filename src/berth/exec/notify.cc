@@ -16,11 +16,12 @@ namespace {
 constexpr ValueFormat kEvent = f::one_of(Notify::kEventNames.all());
 constexpr ValueFormat kEvents[] = {kEvent, f::list_of(kEvent, 1)};
 constexpr KeyFormat kNotifyKeys[] = {
-    {"run", kCommandFormat, "a command, here and in the file's folder",
+    {"run", kCommandFormat, "a command, run on this machine in the file's folder",
      "one of run, webhook, mail"},
     {"webhook", f::text(), "a URL to which JSON is posted", ""},
-    {"mail", f::text(), "an address, which sendmail is given", ""},
-    {"secret_file", f::text(), "of a webhook: a file with what it is signed with", "not signed"},
+    {"mail", f::text(), "an email address; sent with sendmail", ""},
+    {"secret_file", f::text(), "for a webhook: the file with the secret that signs it",
+     "not signed"},
     {"on", f::either(kEvents), "when", "end and failure"},
     {"stalled_after", f::duration(), "for stalled: the time without a task that began or ended",
      "1h"},
@@ -148,7 +149,7 @@ std::string to_json(const std::vector<Notify>& list) {
 }
 
 Result<std::vector<Notify>> notify_from(std::string_view json) {
-  BERTH_ASSIGN(const Field root, Field::parse(json, "what the run was submitted with"));
+  BERTH_ASSIGN(const Field root, Field::parse(json, "the values that the run was submitted with"));
   return read_notify(root);
 }
 

@@ -91,10 +91,10 @@ TEST(ReadFlow, ContainersAreOfTheFileOrOfTheStep) {
   EXPECT_NE(
       complaint("steps: {a: {run: x, image: '-v'}}").find("steps.a.image: the name of an image"),
       std::string::npos);
-  EXPECT_NE(complaint("steps: {a: {run: x, network: false}}")
-                .find("steps.a.network: without an image or a sandbox the tasks have the machine's "
-                      "network"),
-            std::string::npos);
+  EXPECT_NE(
+      complaint("steps: {a: {run: x, network: false}}")
+          .find("steps.a.network: without an image or a sandbox, tasks have the machine's network"),
+      std::string::npos);
   EXPECT_NE(complaint("steps: {a: {run: x, network: often}}").find("steps.a.network"),
             std::string::npos);
   EXPECT_NE(complaint("steps: {a: {run: x, imgae: y}}").find("image"), std::string::npos);
