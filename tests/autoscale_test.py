@@ -247,7 +247,7 @@ class Autoscale(Case):
         self.assertIn("127.0.0.1:9", ended.out.decode())
         nobody = self.house.run("why", "autoscale/chta")
         self.assertNotEqual(nobody.code, 0)
-        self.assertIn("there are some for chat", nobody.err.decode())
+        self.assertIn("decisions exist for chat", nobody.err.decode())
 
     def test_half_a_line_costs_no_other(self):
         """A loop that is killed leaves half a line; what the next one decides first is told all the same."""

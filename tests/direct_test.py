@@ -230,7 +230,7 @@ class Direct(SshCase):
 
     @unittest.skipUnless(FULL, "a minute each")
     def test_a_host_that_freezes_as_it_sends_is_given_up(self):
-        self.assertIn("no word", self.frozen(self.pushes))
+        self.assertIn("no message", self.frozen(self.pushes))
 
     @unittest.skipUnless(FULL, "a minute each")
     def test_a_host_that_freezes_as_it_takes_is_given_up(self):

@@ -78,7 +78,7 @@ class Fit(Case):
         self.write("runs/notes.json", {"hello": 1})
         held = self.write("held.json", vllm_result(20, 400))
         done = self.berth("fit", str(self.house.path / "runs"), "--held-out", held, "--check", "--json")
-        self.assertIn(b"notes.json: no benchmark tool wrote it; left out", done.err)
+        self.assertIn(b"notes.json: not the output of a known benchmark tool; skipped", done.err)
         [fit] = json.loads(done.out)["fits"]
         self.assertEqual(fit["model"], "org/llm")
         self.assertEqual(len(fit["check"]), 7)

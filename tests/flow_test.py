@@ -147,7 +147,7 @@ class Flow(Case):
         self.assertEqual(ran("--params", "values.yaml", "--set", "n=1", "map"), ["map/A", "map/B"])
         self.assertEqual(ran("--set", "who=[A, B]", "--force", "map"), ["all", "map/A", "map/B", "twice/A", "twice/B"])
         plan = self.berth("run", "--plan", "sheet.yaml", "--set", "who=[A, C]").out.decode()
-        self.assertIn("map/C: head -n 1 < data/C.txt > out/C.n\n  no earlier run of the flow has it\n", plan)
+        self.assertIn("map/C: head -n 1 < data/C.txt > out/C.n\n  no earlier run of the flow has this task\n", plan)
         plan = json.loads(self.berth("--json", "run", "--plan", "sheet.yaml", "--set", "who=A", "--set", "n=3").out)
         self.assertEqual(plan["steps"][0]["tasks"][0]["because"],
                          ["since sheet-3: command: head -n 1 < data/A.txt > out/A.n -> head -n 3 < data/A.txt > out/A.n",
@@ -155,7 +155,7 @@ class Flow(Case):
         for wrong, told in ((["--set", "m=1"], b"the flow has no parameter 'm'"), (["--set", "n"], b"expected NAME=VALUE"),
                             (["mop"], b"did you mean 'map'?"), (["--force", "al"], b"did you mean 'all'?")):
             self.assertIn(told, self.berth("run", "sheet.yaml", *wrong, code=2).err)
-        self.assertIn(b"sheet.yaml: a flow: nothing is wrong", self.berth("check", "sheet.yaml", "--set", "who=A").out)
+        self.assertIn(b"sheet.yaml: a flow: valid", self.berth("check", "sheet.yaml", "--set", "who=A").out)
         self.assertIn(b"there is no file data/D.txt", self.berth("check", "sheet.yaml", "--set", "who=D", code=2).err)
         self.assertIn(b"are for flows", self.berth("run", "--set", "a=1", "--", "true", code=2).err)
 
@@ -383,7 +383,7 @@ steps:
         if os.getuid() == 0:  # whom no mode keeps from writing
             shown = self.run_flow(name="f.yaml", code=1)
             self.assertEqual(shown["tasks"][0]["cause"], "not as declared")
-            self.assertIn(b"its input text is not what it was: data/corpus.txt", self.berth("why", "f-1/a").out)
+            self.assertIn(b"its input text was changed: data/corpus.txt", self.berth("why", "f-1/a").out)
             self.berth("cache", "--collect", "--unused-for", "0s")
         else:
             self.run_flow(name="f.yaml")
@@ -499,7 +499,7 @@ steps:
         self.write("f.yaml", "steps:\n  a: {run: 'exit 3'}\n")
         self.berth("run", "f.yaml", code=1)
         self.write("f.yaml", "cluster: elsewhere\nsteps:\n  a: {run: 'true'}\n")
-        self.assertIn("cluster: f-1 stays where it is", self.one_line(self.berth("retry", "--file", "f-1", code=2)))
+        self.assertIn("cluster: f-1 cannot move to another cluster", self.one_line(self.berth("retry", "--file", "f-1", code=2)))
         (self.dir / "f.yaml").unlink()
         self.assertIn("f.yaml", self.one_line(self.berth("retry", "--file", "f-1", code=2)))
         self.assertEqual(self.house.json("show", "f-1")["run"]["state"], "failed")

@@ -442,7 +442,7 @@ class Shares(Case):
     def test_where_the_driver_tells_nothing_it_is_advisory(self):
         for line, why in ("1 - -", "the driver does not report its processes"), \
                          ("1 {one} -", "the driver does not report the memory of a process"), \
-                         ("1 4194300 1", "processes on it are not to be seen from here"):
+                         ("1 4194300 1", "its processes cannot be seen from this process"):
             with self.subTest(line):
                 run, one, two = self.start("gpu_mem_over: kill\n")
                 self.have(line.format(one=one), *([f"1 {one} {11 << 30}"] if "4194300" in line else []))

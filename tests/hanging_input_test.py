@@ -57,7 +57,7 @@ class HangingInput(Case):
         err = (b"".join(err) + rest).decode()
         self.assertEqual(process.returncode, 3, err)
         self.assertRegex(err, f"waits: reading {re.escape(str(self.dir))}/in.txt for [0-9.]+s\n")
-        self.assertRegex(err, f"reading {re.escape(str(self.dir))}/in.txt is broken off after [0-9.]+s\n")
+        self.assertRegex(err, f"reading {re.escape(str(self.dir))}/in.txt is cancelled after [0-9.]+s\n")
         self.assertIn("resume it with: berth resume f-1\n", err)
         self.assertEqual(self.house.counts("f-1"), self.house.counts("f-1") | {"done": 1, "stopped": 1})
         self.assert_tidy()

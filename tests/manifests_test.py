@@ -150,7 +150,7 @@ class Manifests(Case):
         second = plan("ac")
         self.assertEqual((self.dir / "a/k8s/a.yaml").read_text(), before)
         self.assertEqual(second.err.decode().splitlines(),
-                         ["note: a/k8s/b.yaml: of an earlier plan; this one has no such server"])
+                         ["note: a/k8s/b.yaml: from an earlier plan; this plan has no such server"])
         self.write("a/k8s/d.yaml", "kind: Secret\n")
         refused = self.one_line(plan("0ad", code=2))
         self.assertIn("a/k8s/d.yaml: exists and was not written by berth plan", refused)
@@ -166,7 +166,7 @@ class Manifests(Case):
         self.assertIn("server 's': start.image: expected the image", refused("--manifests", "k8s"))
         self.assertFalse((self.dir / "k8s").exists())
         self.assertIn("--scaler: needs --manifests", refused("--scaler", "hpa"))
-        self.assertIn("give --prometheus URL", refused("--manifests", "k8s", "--scaler", "keda"))
+        self.assertIn("requires --prometheus URL", refused("--manifests", "k8s", "--scaler", "keda"))
         self.assertIn("--prometheus: needs --scaler keda", refused("--manifests", "k8s", "--prometheus", "http://p"))
         self.assertIn("--namespace: expected", refused("--manifests", "k8s", "--namespace", "a.b"))
         for other in (["--candidates"], ["--sweep", "server.s.arrivalRate=1..2"], ["--profile", "day.csv"]):

@@ -142,7 +142,7 @@ class Passive(Case):
         self.assertEqual((len(xs), xs[1:4]), (5, [3, 4, 5]))
         self.assertIn("is over", self.one_line(self.berth("ask", run, "--enqueue", "x=5", code=2)))
         grid = self.begin()
-        self.assertIn("known beforehand", self.one_line(self.berth("ask", grid, "--enqueue", "lr=0.1", code=2)))
+        self.assertIn("its trials are fixed", self.one_line(self.berth("ask", grid, "--enqueue", "lr=0.1", code=2)))
         self.berth("stop", grid)
         self.berth("run", "--", "true")
         self.assertIn("searches nothing", self.one_line(self.berth("ask", "true-1", "--enqueue", "x=1", code=2)))

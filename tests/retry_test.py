@@ -93,7 +93,7 @@ class Attempts(Case):
         for amount, why in (("'{atempt} * 1G'", "there is no {atempt} here"), ("'{attempt} * '", "found the end"),
                             ("'1G * 2G'", "cannot be multiplied"), ("'1G + 1'", "without one"),
                             ("'1G / ({attempt} - 1)'", "attempt 1 divides by 0"),
-                            ("'3G - {attempt} * 1G'", "attempt 4 would ask for less than nothing"),
+                            ("'3G - {attempt} * 1G'", "attempt 4 would request a negative amount"),
                             ("'attempt * 1G'", "write names in braces"), ("'{attempt} * 1Q'", "1Q")):
             with self.subTest(amount):
                 told = self.run_flow(f"name: f\nsteps:\n  a:\n    retries: 3\n    run: 'true'\n    resources:\n"

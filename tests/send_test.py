@@ -418,7 +418,7 @@ class Sent(Folder):
         self.addCleanup(over.set)
         said = self.run_it(code=1).err.decode()
         for part in (f"{self.folder}/restless: changed each of the 4 times that it was read",
-                     f"can be left out by {self.folder}/.berthignore"):
+                     f"list them in {self.folder}/.berthignore"):
             self.assertIn(part, said)
 
     def test_its_progress_is_shown(self):

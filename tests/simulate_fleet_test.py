@@ -21,7 +21,7 @@ class Simulate(Case):
         made = self.simulate("--requests", "50000")
         self.assertEqual(made["version"], 1)
         self.assertEqual(set(made["servers"]), {"assistant", "expert", "reviewer", "summaries"})
-        self.assertEqual(made["not_simulated"], {"retired": "idle, and none has to be kept"})
+        self.assertEqual(made["not_simulated"], {"retired": "idle, and no replica has to be kept"})
         plan = json.loads(self.berth("plan", EXAMPLE, "--json").out)
         for name, server in made["servers"].items():
             planned = plan["allocations"][name]
@@ -115,7 +115,7 @@ class Simulate(Case):
         self.assertRegex(text, r"assistant +3 × A100 +\d+ % +0.00 % +TTFT +[\d.]+ ± [\d.]+ / 800.0 unsure .* +370.5")
         self.assertRegex(text, r"\n +ITL +[\d.]+ ± [\d.]+ / 40.0 met +[\d.]+ ± [\d.]+ ")
         self.assertRegex(text, r"assistant: TTFT of 45000 requests\n +< \d+ ms \|#+ +[\d.]+ %\n")
-        self.assertIn("retired: not simulated: idle, and none has to be kept\n", text)
+        self.assertIn("retired: not simulated: idle, and no replica has to be kept\n", text)
 
     def test_seeds_and_threads(self):
         one = ["simulate", EXAMPLE, "--requests", "20000", "--server", "assistant", "--json"]

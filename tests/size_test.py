@@ -61,10 +61,10 @@ class Size(Case):
         self.assertRegex(text, r" L4 .* ITL not met even when idle\n")
         self.assertIn("now: 3 × A100, which the load saturates\n", text)
         self.assertIn("best: 2 × H100, in place of 3 × A100: replicas -1, cents an hour +65.00, value 182.50\n", text)
-        self.assertIn("best: it stays as it is\n", self.berth("size", EXAMPLE, "assistant").out.decode())
+        self.assertIn("best: no change\n", self.berth("size", EXAMPLE, "assistant").out.decode())
         idle = self.berth("size", EXAMPLE, "retired").out.decode()
         self.assertRegex(idle, r"A100 +- +- +189\.4 \(ITL\) .* idle, needs none")
-        self.assertIn("best: none, for it is idle", idle)
+        self.assertIn("best: none, because it is idle", idle)
 
     def test_lengths_by_histogram(self):
         fleet = json.loads(Path(EXAMPLE, "fleet.json").read_text())

@@ -216,7 +216,7 @@ class OnSlurm(Case):
         self.write("clusters.yaml", "hpc:\n  kind: slurm\n  partitions: ['main; touch owned']\n")
         refused = self.house.run("run", "--cluster", "hpc", "--", "true")
         self.assertEqual(refused.code, 2, refused)
-        self.assertIn(b"no name that Slurm would take", refused.err)
+        self.assertIn(b"not a name that Slurm accepts", refused.err)
 
     def test_top_shows_the_partitions_and_who_holds_what(self):
         process = self.background("60", tasks=2)

@@ -382,8 +382,8 @@ print(f"::berth acc={reports[epochs - 1]}")
         self.write("aup/.aup/env.ini", "[Auptimizer]\nSQL_ENGINE = sqlite\nnode_mapping = {\n" + lines + "}\nTMP = x\n")
         self.write("aup/exp.json", json.dumps(document))
         planned = self.berth("run", "--plan", "aup/exp.json", code=2)
-        self.assertIn(f"of here only {self.dir}/aup/train.py goes with them".encode(), planned.err)
-        self.assertNotIn(b"with the trials goes", planned.out + planned.err)
+        self.assertIn(f"only {self.dir}/aup/train.py is sent from this machine".encode(), planned.err)
+        self.assertNotIn(b"sent with the trials", planned.out + planned.err)
         self.berth("run", "aup/exp.json")
         self.assertEqual([task["metrics"]["score"] for task in self.house.tasks("exp-1")], [0, 1, 2, 2])
         model = "aup_models/models_exp-1/model.txt"
@@ -394,7 +394,7 @@ print(f"::berth acc={reports[epochs - 1]}")
         self.assertIn("reconnect: 1s", (self.house.state / "runs/exp-1/clusters.yaml").read_text())
         # It is there now, and here too; the script is beside the document only.
         again = self.berth("run", "aup/exp.json")
-        self.assertIn(f"trials start in {there} of the machines".encode(), again.err)
+        self.assertIn(f"trials start in {there} on the machines".encode(), again.err)
 
     def test_auptimizer_s_instances_may_be_addresses(self):
         hosts = self.lab(2)

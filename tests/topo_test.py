@@ -132,8 +132,8 @@ class Place(Placing):
         text = self.berth("place", 4, "--topology", "dgx1-v100", "--policy", "best-effort").out.decode()
         self.assertEqual(text, "devices    0-3\n           gpu-0\n           gpu-1\n           gpu-2\n"
                                "           gpu-3\nscore      1120 (best-effort, sum)\npartition  2240\n"
-                               "best other 4-7, score 1120\nwhat is left offers 2 devices with score 250\n"
-                               "what is left offers 4 devices with score 1120\n")
+                               "best other 4-7, score 1120\nthe remaining devices offer 2 devices with score 250\n"
+                               "the remaining devices offer 4 devices with score 1120\n")
 
     def test_known_answers_of_best_effort(self):
         for available, required, count, chosen in [

@@ -41,7 +41,7 @@ Result<std::unique_ptr<Agent>> Agent::open(os::Env& env, AgentOptions options) {
   BERTH_TRY(env.make_directory(directory, 0700));
   BERTH_ASSIGN(os::Fd lock, env.lock(lock_file(directory), false));
   if (env.status(agent_file(directory)))
-    return fail(ErrorKind::exists, "{}: an agent has lived here", directory);
+    return fail(ErrorKind::exists, "{}: was used by an earlier agent", directory);
   std::string ledger_directory = options.ledger_directory;
   if (options.alloc.value == 0) ledger_directory = directory;  // never asked
   BERTH_ASSIGN(auto ledger, machine::Ledger::open(env, std::move(ledger_directory)));
@@ -215,7 +215,7 @@ Status Agent::handle(Session& session, Call call) {
   if (runner_ != &session) {
     auto* hello = std::get_if<Hello>(&call);
     return hello != nullptr ? welcome(session, std::move(*hello))
-                            : fail(ErrorKind::invalid, "the first word is hello");
+                            : fail(ErrorKind::invalid, "the first message must be hello");
   }
   lease_ends_ = env_->boot_clock() + options_.lease;
   if (auto* one = std::get_if<exec::Launch>(&call)) {
@@ -239,7 +239,7 @@ Status Agent::handle(Session& session, Call call) {
     lease_ends_ = env_->boot_clock() + retain->time;
     retained_ = true;
   } else {
-    return fail(ErrorKind::invalid, "hello was said before");
+    return fail(ErrorKind::invalid, "hello was sent twice");
   }
   return {};
 }
@@ -249,7 +249,8 @@ Status Agent::welcome(Session& session, Hello hello) {
     return fail(ErrorKind::invalid, "the agent speaks version {}, the runner {}", kProtocolVersion,
                 hello.version);
   if (hello.epoch < epoch_)
-    return fail(ErrorKind::stale, "a later runner was here: epoch {}, not {}", epoch_, hello.epoch);
+    return fail(ErrorKind::stale, "a later runner has connected: epoch {}, not {}", epoch_,
+                hello.epoch);
   if (ends_by_ || finishing_) return fail(ErrorKind::stale, "the agent is about to end");
   if (options_.alloc.value != 0 && !keeps_until_ && looks_at_) {
     BERTH_ASSIGN(const bool ours, ledger_.holds(options_.alloc));

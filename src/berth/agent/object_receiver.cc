@@ -128,7 +128,7 @@ Result<std::vector<Piece>> parse_missing(std::string_view text, const fileset::F
     BERTH_ASSIGN(auto piece, parse_piece(line));
     const auto size = sizes.extract({piece.digest, piece.executable});
     if (size.empty() || size.mapped() != piece.size)
-      return fail(ErrorKind::invalid, "asked for what it was not offered: {}", clip(line));
+      return fail(ErrorKind::invalid, "asked for an object that was not offered: {}", clip(line));
     missing.push_back(std::move(piece));
   }
   return missing;

@@ -75,7 +75,7 @@ std::string foreign(const httplib::Request& request, const ServerOptions& option
   const bool ours = scheme != origin.npos && origin.substr(scheme + 3) == host;
   if (!origin.empty() && !ours) return fmt::format("Origin '{}' is not this server", clip(origin));
   if (!site.empty() && site != "same-origin" && site != "none")
-    return "a page of another site may not ask here";
+    return "requests from pages of other sites are refused";
   return "";
 }
 
@@ -90,8 +90,7 @@ std::pair<int, std::string> refusal(const httplib::Request& request, std::span<c
   const Role has = role_of(request, options);
   if (has < wanted && has != Role::none)
     return {403,
-            fmt::format("{} {} takes the role {}, and this is {}: it may look, and change "
-                        "nothing",
+            fmt::format("{} {} requires the role {}, and this is {}, which is read-only",
                         request.method, clip(path), kRoleNames.name(wanted), kRoleNames.name(has))};
   if (has < wanted && options.has_tokens())
     return {401, "expected the header 'Authorization: Bearer TOKEN' with the server's token"};

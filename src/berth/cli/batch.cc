@@ -83,7 +83,8 @@ Result<std::vector<RunOptions>> options_of_rows(os::Env& env, const RunOptions& 
   if (options.file.empty()) return fail(ErrorKind::usage, "--rows: expected a flow's file");
   BERTH_ASSIGN(const std::string text, env.read_file(options.rows, flow::kMostTableBytes));
   BERTH_ASSIGN(const auto table, flow::read_table(text, options.rows));
-  if (table.rows.empty()) return fail(ErrorKind::invalid, "{}: no row follows", options.rows);
+  if (table.rows.empty())
+    return fail(ErrorKind::invalid, "{}: the table has no rows", options.rows);
   if (table.rows.size() > kMostRowsOfBatch)
     return fail(ErrorKind::invalid, "{}: more than {} rows", options.rows, kMostRowsOfBatch);
   for (const auto& set : options.flow.set)

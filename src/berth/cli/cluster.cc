@@ -225,9 +225,9 @@ Result<int> clean_clusters(os::Env& env, const ClusterOptions& options) {
 
 Result<int> use_clusters(os::Env& env, const ClusterOptions& options) {
   if (options.action != "clean" && (options.dry_run || !options.older_than.empty()))
-    return fail(ErrorKind::usage, "--dry-run and --older-than are of clean");
+    return fail(ErrorKind::usage, "--dry-run and --older-than are only for clean");
   if (options.action != "add" && !options.key.empty())
-    return fail(ErrorKind::usage, "--key is of add");
+    return fail(ErrorKind::usage, "--key is only for add");
   if (options.action == "clean") return clean_clusters(env, options);
   if (options.action == "list") return list_clusters(env, options);
   if (options.action == "probe") return probe_clusters(env, options);

@@ -31,7 +31,7 @@ Result<std::vector<std::string>> notes_on_left(os::Env& env, const std::string& 
     if (!name.ends_with(kManifestSuffix) || written.contains(name)) continue;
     const auto path = directory + "/" + name;
     if (is_ours(env, path).value_or(false))
-      notes.push_back(fmt::format("{}: of an earlier plan; this one has no such server", path));
+      notes.push_back(fmt::format("{}: from an earlier plan; this plan has no such server", path));
   }
   return notes;
 }
@@ -78,9 +78,9 @@ Result<fleet::ManifestOptions> ManifestChoices::read() const {
     return fail(ErrorKind::usage, "--namespace: expected at most 63 of a-z, 0-9 and '-', got '{}'",
                 clip(kubernetes_namespace));
   if (options.scaler == fleet::Scaler::keda && prometheus.empty())
-    return fail(ErrorKind::usage,
-                "--scaler keda: asks Prometheus; give --prometheus URL, such as "
-                "http://prometheus.monitoring:9090");
+    return fail(
+        ErrorKind::usage,
+        "--scaler keda: requires --prometheus URL, such as http://prometheus.monitoring:9090");
   if (options.scaler != fleet::Scaler::keda && !prometheus.empty())
     return fail(ErrorKind::usage, "--prometheus: needs --scaler keda");
   return options;

@@ -89,7 +89,7 @@ Status add_runs(os::Env& env, run::Context& context, api::Exposition& out) {
   out.begin("berth_tasks", "gauge", "Tasks of all these runs.");
   for (const auto& state : kStates)
     out.add({{"state", state.name}}, static_cast<double>(all.*state.of));
-  out.begin("berth_run_seconds", "histogram", "From the begin to the end of runs that have ended.");
+  out.begin("berth_run_seconds", "histogram", "The duration of runs that have ended.");
   out.add({}, kBounds, took);
   out.begin("berth_run_tasks", "gauge",
             "Tasks of each run that is under way or has ended within the last hour.");
@@ -99,15 +99,15 @@ Status add_runs(os::Env& env, run::Context& context, api::Exposition& out) {
         out.add({{"run", run.record.name}, {"kind", run.record.kind}, {"state", state.name}},
                 static_cast<double>(count));
   out.begin("berth_run_failures", "gauge",
-            "Failed tasks of such a run, by why the last attempt ended.");
+            "Failed tasks of such a run by the cause of the last attempt's end.");
   for (const auto& run : recent)
     for (const auto& [cause, count] : run.failures)
       out.add({{"run", run.record.name}, {"cause", cause}}, static_cast<double>(count));
   out.begin("berth_task_wait_seconds", "histogram",
-            "From the submission of such a run to the last start of each task.");
+            "The time from the submission of such a run to the last start of each task.");
   for (const auto& run : recent) out.add({{"run", run.record.name}}, kBounds, run.waited_s);
   out.begin("berth_task_run_seconds", "histogram",
-            "From the last start of each task of such a run to its end.");
+            "The time from the last start of each task of such a run to its end.");
   for (const auto& run : recent) out.add({{"run", run.record.name}}, kBounds, run.ran_s);
   return {};
 }
@@ -165,7 +165,8 @@ void add_devices(const MachineReport& report, api::Exposition& out) {
 
 void add_machine(const MachineReport& report, api::Exposition& out) {
   for (const auto& [name, help, resources] :
-       {std::tuple("berth_machine_capacity", "What this machine has: cores, bytes, or a count.",
+       {std::tuple("berth_machine_capacity",
+                   "The capacity of this machine: cores, bytes, or a count.",
                    &report.capacity.total),
         {"berth_machine_held", "The part of it that is allocated.", &report.held},
         {"berth_machine_free", "The part of it that is free.", &report.free}}) {
@@ -185,7 +186,7 @@ Result<int> metrics(os::Env& env, const MetricsOptions& options) {
   BERTH_ASSIGN(run::Context context, run::open_context(env));
   BERTH_ASSIGN(const MachineReport report, machine_report(env));
   api::Exposition out;
-  out.begin("berth_info", "gauge", "Which Berth this is.");
+  out.begin("berth_info", "gauge", "The version of Berth.");
   out.add({{"version", version()}}, 1);
   BERTH_TRY(add_runs(env, context, out));
   add_store(env, context, out);

@@ -221,7 +221,7 @@ Result<int> notify(os::Env& env, const NotifyOptions& options) {
   const Event event = *exec::Notify::kEventNames.value(options.event);
   const bool of_a_task = event == Event::failure || event == Event::first_result;
   if (of_a_task && options.task.empty())
-    return fail(ErrorKind::usage, "--event {}: of which task? Give --task", options.event);
+    return fail(ErrorKind::usage, "--event {}: name the task with --task", options.event);
   BERTH_ASSIGN(const auto news, news_of(context, record, event, options.task));
   const std::string directory = directory_of(context, record);
   BERTH_TRY(env.make_directory(directory, 0700));

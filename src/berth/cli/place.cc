@@ -254,7 +254,8 @@ std::string placement_text(const PlacementReport& report) {
     text += fmt::format("best other {}, score {}\n", ranges_text(report.alternative->devices),
                         report.alternative->score);
   for (const auto& [count, score] : report.remaining)
-    if (score) text += fmt::format("what is left offers {} devices with score {}\n", count, *score);
+    if (score)
+      text += fmt::format("the remaining devices offer {} devices with score {}\n", count, *score);
   return text;
 }
 

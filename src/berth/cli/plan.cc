@@ -178,7 +178,7 @@ std::string limits_text(const fleet::Candidates& all) {
   auto asked = std::ranges::count_if(all.all, &fleet::Candidate::is_rate_asked_for);
   for (const auto& pools : all.pools)
     asked += std::ranges::count_if(pools, &fleet::Candidate::is_rate_asked_for);
-  if (all.stopped) return "the time limit left some limits to the closed form\n";
+  if (all.stopped) return "because of the time limit, some limits are from the closed form\n";
   if (asked == 0) return "";
   return fmt::format(
       "limits of {} candidate{} by simulation, within 3 %; --percentiles closed-form is faster\n",

@@ -52,7 +52,7 @@ Result<run::FlowProgram> flow_program(os::Env& env, const RunOptions& options, s
   if (!options.input.empty())
     return fail(
         ErrorKind::usage,
-        "--stdin: {} is a flow, whose tasks read files: name them with the step as in:", file);
+        "--stdin: {} is a flow, whose tasks read files: declare them at the step as `in`:", file);
   experiment::Program given;
   BERTH_TRY(run::keep_reading(program));
   const flow::Flow& flow = program.reading->flow;
@@ -214,8 +214,8 @@ Result<int> check_file(os::Env& env, const CheckOptions& options) {
     print(check_json(prepared.file, program ? "flow" : "experiment"));
     return 0;
   }
-  print(fmt::format("{}: {}: nothing is wrong with it; what would run: berth run --plan {}\n",
-                    prepared.file, program ? "a flow" : "an experiment", prepared.file));
+  print(fmt::format("{}: {}: valid; to see what would run: berth run --plan {}\n", prepared.file,
+                    program ? "a flow" : "an experiment", prepared.file));
   return 0;
 }
 
@@ -249,7 +249,7 @@ Result<int> show_plans(run::Context& context, const std::vector<Prepared>& all,
 Result<int> submit_batch(os::Env& env, const RunOptions& options) {
   if (!options.words.empty() || options.detach)
     return fail(ErrorKind::usage,
-                "--rows: runs of a flow's file, which this command follows to their ends");
+                "--rows: runs a flow's file for each row, and follows the runs to their end");
   BERTH_ASSIGN(const auto rows, options_of_rows(env, options));
   BERTH_ASSIGN(const std::string file, env.read_file(options.file, flow::kMostFlowBytes));
   // What cannot be read is told of as it is without rows.
@@ -299,8 +299,8 @@ class UnreadInput {
     if (!looks_ || !os::standard_input_has_data()) return;
     looks_ = false;
     print_error(
-        "note: standard input has data that no task gets: their input is empty unless "
-        "--stdin FILE or --stdin - gives it to them\n");
+        "note: standard input has data, but the input of tasks is empty; use --stdin - or --stdin "
+        "FILE to pass it to them\n");
   }
 
  private:
@@ -316,7 +316,8 @@ Result<int> submit_and_follow(os::Env& env, const RunOptions& options) {
   BERTH_ASSIGN(run::Context context, run::open_context(env));
   if (!options.warm_start.empty()) {
     auto* program = std::get_if<experiment::Program>(&prepared.program);
-    if (program == nullptr) return fail(ErrorKind::usage, "--warm-start: a flow searches nothing");
+    if (program == nullptr)
+      return fail(ErrorKind::usage, "--warm-start: only for experiments, and this is a flow");
     BERTH_TRY(run::begin_with(context, options.warm_start, *program));
   }
   BERTH_TRY(check(context, prepared));
@@ -326,10 +327,10 @@ Result<int> submit_and_follow(os::Env& env, const RunOptions& options) {
   if (options.plan && takes_folder && !prepared.where.names.empty())
     return show_sending(env, prepared.directory, prepared.where.names, options.json);
   if (options.plan && !prepared.where.names.empty())
-    return fail(ErrorKind::usage,
-                "--plan: what other machines have is known when they answer: "
-                "berth cluster probe {}",
-                join(prepared.where.names, " "));
+    return fail(
+        ErrorKind::usage,
+        "--plan: the resources of other machines are not known yet: run berth cluster probe {}",
+        join(prepared.where.names, " "));
   if (options.plan) return show_plan_of(context, prepared, options.json);
   if (auto* flow = std::get_if<run::FlowProgram>(&prepared.program))
     BERTH_TRY(run::check_protected(context, *flow, prepared.directory));

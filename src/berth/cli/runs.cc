@@ -330,7 +330,7 @@ Result<int> show_best(os::Env& env, const BestOptions& options) {
   BERTH_ASSIGN(const auto record, context.store->find_run(options.run));
   BERTH_ASSIGN(const auto program, program_of(record));
   if (!program.goal)
-    return fail(ErrorKind::invalid, "{} has no goal: give its file goal: {{metric: NAME}}",
+    return fail(ErrorKind::invalid, "{} has no goal: add goal: {{metric: NAME}} to its file",
                 record.name);
   BERTH_ASSIGN(const auto tasks, context.store->tasks(record.id));
   const auto* best = best_task(tasks, program);
@@ -339,8 +339,7 @@ Result<int> show_best(os::Env& env, const BestOptions& options) {
                                    experiment::score(*program.goal, task.metrics);
                           });
   if (infeasible)
-    return fail(ErrorKind::busy, "{}: no trial that has finished keeps all constraints yet",
-                record.name);
+    return fail(ErrorKind::busy, "{}: no finished trial meets all constraints yet", record.name);
   if (best == nullptr)
     return fail(ErrorKind::busy, "{}: no trial has finished with a value of {} yet", record.name,
                 program.goal->metric);
@@ -351,7 +350,8 @@ Result<int> show_best(os::Env& env, const BestOptions& options) {
   print(best_line(record, *best, program));
   const Order front = front_of(sorted_trials(tasks, program), program);
   if (!front.empty())
-    print("\nnone is better in all goals than one of these:\n" + trials_table(front, program, 0));
+    print("\nthe Pareto front (no trial is better in all goals):\n" +
+          trials_table(front, program, 0));
   return 0;
 }
 

@@ -105,14 +105,14 @@ Result<std::string> add_to_run(os::Env& env, run::Context& context, const store:
                                std::vector<experiment::Values>& points) {
   if (!adaptive(program.search))
     return fail(ErrorKind::invalid,
-                "{}: all of its trials are known beforehand; methods auto, gp, cma-es, tpe, "
-                "nsga2 and external take others",
+                "{}: its trials are fixed; only the methods auto, gp, cma-es, tpe, nsga2 and "
+                "external accept further trials",
                 run.name);
   const auto over = [](const store::RunRecord& record) {
     return record.state == store::RunState::done || record.state == store::RunState::failed;
   };
   const auto refused = [&] {
-    return fail(ErrorKind::invalid, "{} is over, and tries nothing more", run.name);
+    return fail(ErrorKind::invalid, "{} has ended and starts no more trials", run.name);
   };
   if (over(run)) return refused();
   for (auto& point : points) {
@@ -181,7 +181,7 @@ Result<int> ask(os::Env& env, const AskOptions& options) {
     if (options.json) {
       print(show_json(shown, open));
     } else if (open.empty()) {
-      print_error(fmt::format("{} asks for nothing: it is {}\n", record.name, shown.state));
+      print_error(fmt::format("{} waits for no result: it is {}\n", record.name, shown.state));
     } else {
       print(trials_table(in_turn(open), program, 0));
       print_error(

@@ -125,7 +125,7 @@ TEST(TopModel, FiltersByTypedText) {
   screen.type("\x1b");
   EXPECT_EQ(screen.names().size(), 7U);
   screen.type("/!");
-  EXPECT_TRUE(screen.shows("Nothing has that text"));
+  EXPECT_TRUE(screen.shows("No row has that text"));
   EXPECT_EQ(screen.type("q").kind, Request::none) << "it is text now";
 }
 

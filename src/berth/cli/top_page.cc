@@ -140,7 +140,7 @@ std::vector<std::string> list_rows(const TopData& data, const TopState& state, S
   }
   if (all.empty())
     rows.push_back(cut(state.filter.empty() ? "Nothing runs, waits or is allocated."
-                                            : "Nothing has that text. Esc: all again.",
+                                            : "No row has that text. Esc: show all.",
                        size.columns));
   return rows;
 }

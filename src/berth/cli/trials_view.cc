@@ -139,7 +139,7 @@ std::string best_text(const store::RunRecord& run, const std::vector<store::Task
   if (program.constraints.empty() || std::ranges::none_of(tasks, is_done)) return "";
   std::vector<std::string> bounds;
   for (const auto& each : program.constraints) bounds.push_back(experiment::constraint_text(each));
-  return fmt::format("no trial is the best: none keeps {}\n", join(bounds, " and "));
+  return fmt::format("no best trial: none meets {}\n", join(bounds, " and "));
 }
 
 std::optional<double> metric_of(const store::TaskRecord& task, std::string_view name) {

@@ -61,7 +61,7 @@ Result<TaskRequest> request_of(run::Context& context, const store::RunRecord& ru
   BERTH_ASSIGN(const auto tasks, context.store->tasks(run.id));
   const auto step = std::ranges::find(flow.steps, step_name(task.label), &flow::Step::name);
   if (step == flow.steps.end())
-    return fail(ErrorKind::corrupt, "{} has no step for {}", run.name, task.label);
+    return fail(ErrorKind::corrupt, "no step of {} makes {}", run.name, task.label);
   std::string waits = waits_for(flow, step_counts(flow, run, tasks), task.label);
   if (const auto* cause = first_failed_before(flow, tasks, task.label))
     waits = fmt::format("{}/{} failed: {}; {}; berth why {}/{}", run.name, cause->label,
@@ -131,7 +131,7 @@ Result<std::string> why_waiting(os::Env& env, run::Context& context, const store
            start_text(context, run, host, entries);
   if (wanted.parallel > 0 && run.counts.running >= wanted.parallel)
     return side_by_side_text(wanted);
-  return std::string("it is next; another try may be due after a pause");
+  return std::string("it is next; it may wait for a pause before the next attempt");
 }
 
 /// Why a task of a flow ran, or did not have to.
@@ -160,7 +160,7 @@ Result<std::vector<std::string>> why_it_ran(run::Context& context, const store::
   const auto earlier = run::earlier_task(
       context, runs, std::string_view(run.name).substr(0, run.name.rfind('-')), run.id, task.label);
   if (!earlier) {
-    lines.push_back("no earlier run of the flow has it");
+    lines.push_back("no earlier run of the flow has this task");
     return lines;
   }
   BERTH_ASSIGN(const auto changes, run::changes_since(*earlier, task.depends));
@@ -235,7 +235,7 @@ Result<int> explain(os::Env& env, const std::string& of, bool json) {
   BERTH_ASSIGN(const auto because, why_it_ran(context, record, task));
   std::string text = summary(task);
   if (task.state == store::TaskState::running && record.kind == run::kStudy)
-    text += fmt::format("; a program on {} carries it out", task.host);
+    text += fmt::format("; a program on {} runs it", task.host);
   else if (task.state == store::TaskState::running && run_is_passive(record))
     text += fmt::format("; report its score with: berth tell {}/{} VALUE", record.name, task.label);
   if (task.state == store::TaskState::waiting || task.state == store::TaskState::running) {

@@ -102,7 +102,7 @@ Status read_budget(const Field& root, std::string_view proposer, Program& progra
   const bool skips_last = skips % 2 == 1;
   program.search.samples = hyperband_samples(budget, brackets - (skips_last ? 1 : 0));
   if (program.search.samples == 0)
-    return root.find("skip_last")->error("there is one budget only, and it is not to be skipped");
+    return root.find("skip_last")->error("there is only one budget, and it cannot be skipped");
   if (skips_last) budget.max /= static_cast<double>(budget.reduction);
   program.search.method = Search::Method::hyperband;
   program.search.model = proposer == "bohb";

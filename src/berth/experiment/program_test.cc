@@ -195,9 +195,8 @@ TEST(Program, RefusesAWrongSearchAndSaysWhere) {
   constexpr Wrong kCases[] = {
       {"run: x\nparams: [a]", "f.yaml:2: params: expected a map, got a list"},
       {"run: x\nparams: {a b: 1}",
-       "f.yaml:2: params.a b: a parameter's name is made of letters, digits and _, begins with "
-       "none "
-       "of the digits, and is neither params_file nor index"},
+       "f.yaml:2: params.a b: a parameter's name consists of letters, digits and _, does not begin "
+       "with a digit, and is neither params_file nor index"},
       {"run: x\nparams: {a: []}", "f.yaml:2: params.a: the list of choices is empty"},
       {"run: x\nparams: {a: [1, [\"\\0\"]]}",
        "f.yaml:2: params.a[1][0]: cannot contain a NUL byte"},
@@ -230,7 +229,7 @@ TEST(Program, RefusesAWrongSearchAndSaysWhere) {
       {"run: x\nparams: {a: {min: -9e15, max: 9e15, type: int}, b: {min: 0, max: 9e15, type: int}}",
        "f.yaml:2: params: the grid has more than 1000000 trials"},
       {"run: x\nsearch: {method: random}",
-       "f.yaml:2: search: 'samples' is missing: how many trials?"},
+       "f.yaml:2: search: 'samples' is missing: give the number of trials"},
       {"run: x\nsearch: {method: grid, samples: 3}",
        "f.yaml:2: search.samples: a grid takes every point; samples belong to method random"},
       {"run: x\nsearch: {method: random, samples: 1000001}",
@@ -242,7 +241,7 @@ TEST(Program, RefusesAWrongSearchAndSaysWhere) {
        "auto, halving, hyperband, external, nsga2, pbt; got 'bayes'"},
       {"run: x\ngoal: []", "f.yaml:2: goal: expected 1 to 8 goals"},
       {"run: x\ngoal: [{metric: a}, {metric: b, score: best}]",
-       "f.yaml:2: goal: of several goals the last values count together: leave score out"},
+       "f.yaml:2: goal: with several goals, the last values are used: leave out score"},
       {"run: x\nsave_best: true", "f.yaml:2: save_best: a goal is needed to find the best trial"},
       {"run: x\nsearch: {method: external, samples: 1}", "f.yaml:2: search: 'run' is missing"},
       {"run: |\n  echo `echo {lr}`\nparams: {lr: 1}",
@@ -254,7 +253,7 @@ TEST(Program, RefusesAWrongSearchAndSaysWhere) {
 TEST(Program, RefusesAWrongMethodAndSaysWhere) {
   constexpr Wrong kCases[] = {
       {"run: x\nsearch: {method: tpe, samples: 3}",
-       "f.yaml:2: search: this method takes a goal to learn from"},
+       "f.yaml:2: search: this method requires a goal"},
       {"run: x\nsearch: {method: cmaes, samples: 3}\ngoal: [{metric: a}, {metric: b}]",
        "f.yaml:2: search: cma-es takes one goal; tpe, gp and nsga2 take several"},
       {"run: x\nearly_stop: {policy: median}",
@@ -275,7 +274,7 @@ TEST(Program, RefusesAWrongMethodAndSaysWhere) {
       {"run: x\nparams: {a: [1, 2], b: {choices: [1], when: {a: [2, 3]}}}",
        "f.yaml:2: params.b.when.a: '3' is not a choice of 'a': 1, 2"},
       {"run: x\nsearch: {method: sequence}",
-       "f.yaml:2: search: a sequence takes either points: [{lr: 0.1}, …] or file: NAME"},
+       "f.yaml:2: search: a sequence requires either points: [{lr: 0.1}, …] or file: NAME"},
       {"run: x\nsearch: {method: sequence, points: []}",
        "f.yaml:2: search.points: the list of points is empty"},
       {"run: x\nsearch: {method: sequence, points: [{a: 1, A: 2}]}",

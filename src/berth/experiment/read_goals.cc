@@ -49,7 +49,7 @@ Status read_all(const Field& field, Program& program) {
   if (program.goal->score == Goal::Score::best ||
       std::ranges::any_of(program.further_goals,
                           [](const Goal& goal) { return goal.score == Goal::Score::best; }))
-    return field.error("of several goals the last values count together: leave score out");
+    return field.error("with several goals, the last values are used: leave out score");
   return {};
 }
 
@@ -110,8 +110,7 @@ Status read_goals(const Field& root, Program& program) {
   if (goal) faults.add(read_all(*goal, program));
   const auto constraints = root.find("constraints");
   if (constraints) read_constraints(*constraints, program, faults);
-  if (constraints && !goal)
-    faults.add(constraints->error("it takes a goal: constraints say which trials may be the best"));
+  if (constraints && !goal) faults.add(constraints->error("requires a goal"));
   const auto stop = root.find("early_stop");
   if (stop) faults.take(program.early_stop, read_early_stop(*stop));
   if (stop && !goal) faults.add(stop->error("a goal is needed to find the trials that do badly"));

@@ -111,8 +111,8 @@ Status read_conditions(const Field& field, const Program& program, Parameter& pa
 Result<Parameter> read_parameter(const std::string& name, const Field& field, Program& program) {
   if (!valid_parameter_name(name))
     return field.error(
-        "a parameter's name is made of letters, digits and _, begins with none of "
-        "the digits, and is neither params_file nor index");
+        "a parameter's name consists of letters, digits and _, does not begin with a digit, and is "
+        "neither params_file nor index");
   Parameter parameter{.name = name, .choices = {}};
   if (!field.is_map()) {
     BERTH_TRY(read_values(name, field, parameter.choices, program.types));
@@ -147,7 +147,7 @@ Status check_type(const std::string& name, const Field& value, const ValueTypes&
                        (!value.node().quoted && types.texts.contains({name, text}));
   if (!differs) return {};
   return value.error(fmt::format(
-      "{0} and \"{0}\" would be one value to a command: give each the same quotes, or none", text));
+      "{0} and \"{0}\" would be the same value to a command: quote both or neither", text));
 }
 
 bool valid_parameter_name(std::string_view name) {

@@ -147,7 +147,7 @@ void read_trials(const Field& root, Program& program, Faults& faults) {
   if (run && read && search_read) faults.add(check_placeholders(*run, program));
   faults.add(read_goals(root, program));
   if (search_read && adaptive(program.search) && !root.find("goal"))
-    faults.add(root.find("search")->error("this method takes a goal to learn from"));
+    faults.add(root.find("search")->error("this method requires a goal"));
   if (program.passive && !root.find("goal"))
     faults.add(root.find("passive")->error(
         "which metric does each trial report? Give goal: {metric: NAME}"));

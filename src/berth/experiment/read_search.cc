@@ -55,7 +55,7 @@ Status read_sequence(const Field& search, const Field& root, Program& program) {
   const auto points = search.find("points");
   const auto file = search.find("file");
   if (points.has_value() == file.has_value())
-    return search.error("a sequence takes either points: [{lr: 0.1}, …] or file: NAME");
+    return search.error("a sequence requires either points: [{lr: 0.1}, …] or file: NAME");
   if (const auto params = root.find("params"))
     return params->error("the points of a sequence name their parameters themselves");
   if (points) {
@@ -175,7 +175,7 @@ Status read_samples(const Field& search, Program& program) {
     BERTH_ASSIGN(program.search.samples, exec::integer_within(*samples, 1, kMostTrials));
   }
   if (!counted && !samples && method != Search::Method::hyperband)
-    return search.error("'samples' is missing: how many trials?");
+    return search.error("'samples' is missing: give the number of trials");
   if (counted && samples)
     return samples->error(fmt::format("a {} takes every point; samples belong to method random",
                                       Search::kMethodNames.name(method)));

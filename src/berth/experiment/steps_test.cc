@@ -120,8 +120,8 @@ TEST(Space, RefusesWhatItCannotRepresent) {
       {"{min: 1e16, max: 10000000000000010, step: 0.5}",
        "f.yaml:2: params.x.step: too small: 1e+16 plus 0.5 is 1e+16"},
       {"[null, \"null\"]",
-       "f.yaml:2: params.x[1]: null and \"null\" would be one value to a command: give each the "
-       "same quotes, or none"},
+       "f.yaml:2: params.x[1]: null and \"null\" would be the same value to a command: quote "
+       "both or neither"},
       {"~", "f.yaml:2: params.x: expected a value or a list of choices; null is [null]"}};
   for (const auto& [spec, message] : cases) {
     const auto program = read_program("run: x\nparams: {x: " + spec + "}\n", "f.yaml");

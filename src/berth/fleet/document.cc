@@ -471,7 +471,7 @@ Result<Reading> read_documents(std::span<const Document> documents) {
   }
   if (!any)
     return fail(ErrorKind::invalid,
-                "{}: nothing of a fleet: expected acceleratorData, capacityData, modelData, "
+                "{}: not a fleet document: expected acceleratorData, capacityData, modelData, "
                 "serviceClassData, serverData or optimizerData",
                 empty.empty() ? "no document" : join(empty, ", "));
   if (auto status = check(reading.system); !status) return std::unexpected(status.error());

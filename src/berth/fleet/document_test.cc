@@ -149,7 +149,7 @@ TEST(FleetDocument, NamesThatNothingBearsAreTold) {
   EXPECT_EQ(dangling_names(system),
             (std::vector<std::string>{
                 "model 'M' has performance data on 'B', which is not an accelerator",
-                "a capacity of 'U', which no accelerator is of",
+                "a capacity of 'U', which is not the type of any accelerator",
                 "server 'S' has 'C' now, which is not an accelerator"}));
 }
 

@@ -162,7 +162,8 @@ TEST(PowerBudget, IsReadWrittenSetAndChecked) {
     const auto refused = read_documents(std::array{
         Document{"f", fmt::format(R"({{"optimizer": {{{}, "powerBudget": 5}}}})", other)}});
     ASSERT_FALSE(refused) << other;
-    EXPECT_NE(refused.error().message.find("f: optimizer.powerBudget: only the solver optimal"),
+    EXPECT_NE(refused.error().message.find(
+                  "f: optimizer.powerBudget: supported only by the solver optimal"),
               std::string::npos)
         << refused.error().message;
   }

@@ -208,15 +208,14 @@ Status check(const Server& server) {
 Status check(const Options& options) {
   if (options.disaggregated && options.model == QueueModel::reference)
     return fail(ErrorKind::invalid,
-                "disaggregated: the reference model knows nothing of prefill and decode apart");
+                "disaggregated: the reference model does not support separate prefill and decode");
   if (!options.power_budget_w) return {};
   BERTH_TRY(check_bounds({{"powerBudget", *options.power_budget_w}}));
   if (options.solver == Solver::optimal && !options.heterogeneous && !options.disaggregated)
     return {};
-  return fail(
-      ErrorKind::invalid,
-      "powerBudget: only the solver optimal without mixes of accelerators and without prefill and "
-      "decode apart keeps within one");
+  return fail(ErrorKind::invalid,
+              "powerBudget: supported only by the solver optimal without mixes of accelerators and "
+              "without separate prefill and decode");
 }
 
 Status check(const System& system) {
@@ -410,7 +409,8 @@ std::vector<std::string> dangling_names(const System& system) {
   for (const auto& [name, accelerator] : system.accelerators) types.insert(accelerator.type);
   for (const auto& [type, capacity] : system.capacities)
     if (!types.contains(type))
-      notes.push_back(fmt::format("a capacity of '{}', which no accelerator is of", clip(type)));
+      notes.push_back(
+          fmt::format("a capacity of '{}', which is not the type of any accelerator", clip(type)));
   for (const auto& [name, server] : system.servers) {
     std::set<std::string> held{server.current.accelerator};
     for (const Allocation& part : server.current.parts) held.insert(part.accelerator);

@@ -49,7 +49,7 @@ std::string advice_on_name(std::string_view name, const Words& known,
   const auto dot = name.find('.');
   const auto before = name.substr(0, dot);
   const auto did_you_mean = [&](std::string_view meant) {
-    return fmt::format("nothing is called {{{}}}; did you mean {{{}}}?", name, meant);
+    return fmt::format("unknown name {{{}}}; did you mean {{{}}}?", name, meant);
   };
   if (const auto prefix = std::ranges::find(kPrefixes, before,
                                             &std::pair<std::string_view, std::string_view>::first);

@@ -34,7 +34,7 @@ Result<std::int64_t> amount_of(const ScaledAmount& scaled, std::int64_t attempt)
                 "attempt {} would have a time limit of {} s, expected more than 0", attempt,
                 format_number(value));
   if (value < 0)
-    return fail(ErrorKind::invalid, "attempt {} would ask for less than nothing ({})", attempt,
+    return fail(ErrorKind::invalid, "attempt {} would request a negative amount ({})", attempt,
                 format_number(value));
   const bool counted = !time && measure(scaled.resource) == Measure::count;
   if (counted && std::abs(value - std::round(value)) > kWhole)
@@ -42,7 +42,7 @@ Result<std::int64_t> amount_of(const ScaledAmount& scaled, std::int64_t attempt)
                 attempt, format_number(value), scaled.resource);
   if (time || measure(scaled.resource) == Measure::milli) value *= 1000;
   if (value > kMostAmount)
-    return fail(ErrorKind::invalid, "attempt {} would ask for more than can be counted", attempt);
+    return fail(ErrorKind::invalid, "attempt {} would request too much", attempt);
   return round_amount(value);
 }
 

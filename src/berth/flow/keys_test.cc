@@ -232,7 +232,7 @@ TEST(Keys, WrongNamesAreToldWhereTheyStand) {
       "f.yaml:4: steps.a: out.o: an element of v has no 'stme'; it has dir, ext, key, name, s, "
       "stem");
   EXPECT_EQ(of("run: x, foreach: {v: 'r/{treshold}'}"),
-            "f.yaml:4: steps.a.foreach.v: nothing is called {treshold}; did you mean {threshold}?");
+            "f.yaml:4: steps.a.foreach.v: unknown name {treshold}; did you mean {threshold}?");
   EXPECT_EQ(of("run: x, foreach: {v: [1], w: 'r/{v}'}"),
             "f.yaml:4: steps.a.foreach.w: {v} is a variable of this step; a source can only use "
             "parameters and its own parts");
@@ -245,7 +245,7 @@ TEST(Keys, WrongNamesAreToldWhereTheyStand) {
       "f.yaml:4: steps.a: group.by: an element of v has no 'lane'; it has dir, ext, key, name, "
       "s, stem");
   EXPECT_EQ(of("run: x, group: {vars: {v: m.o}, by: [s]}, out: {o: '{v}'}"),
-            "f.yaml:4: steps.a.out.o: an output cannot be called by a list; put {key} into it");
+            "f.yaml:4: steps.a.out.o: an output cannot be named by a list; put {key} into it");
   EXPECT_EQ(
       of("run: x, foreach: {v: {table: t.xls}}"),
       "f.yaml:4: steps.a.foreach.v.table: a table is a .csv or a .tsv file, and 't.xls' is not");

@@ -88,10 +88,10 @@ Status check_names(std::string_view text, const KnownNames& known, const Field& 
     const std::vector<std::string_view> views(known.values.begin(), known.values.end());
     const auto meant = nearest(name, views);
     if (!meant.empty())
-      return at.error(fmt::format("nothing is called {{{}}}; did you mean {{{}}}?", name, meant));
-    if (known.values.empty()) return at.error(fmt::format("nothing is called {{{}}} here", name));
+      return at.error(fmt::format("unknown name {{{}}}; did you mean {{{}}}?", name, meant));
+    if (known.values.empty()) return at.error(fmt::format("unknown name {{{}}}", name));
     return at.error(
-        fmt::format("nothing is called {{{}}}; known are: {}", name, join(known.values, ", ")));
+        fmt::format("unknown name {{{}}}; known names: {}", name, join(known.values, ", ")));
   }
   return {};
 }

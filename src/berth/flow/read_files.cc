@@ -127,8 +127,9 @@ class FilesReader {
         return field.error(fmt::format("a file within itself: {} -> {}", chain, path));
     }
     if (files_.files.size() == kMostFiles)
-      return field.error(fmt::format("a flow has at most {} files", kMostFiles));
-    auto text = read_ ? read_(path) : fail(ErrorKind::not_found, "nothing is read here");
+      return field.error(fmt::format("a flow can have at most {} files", kMostFiles));
+    auto text =
+        read_ ? read_(path) : fail(ErrorKind::not_found, "it is read only in the main file");
     const std::string name = path_from(file_, path);
     if (!text)
       return field.error(text.error().kind == ErrorKind::not_found
@@ -183,7 +184,7 @@ class FilesReader {
         return found->error(
             fmt::format("a sub-flow is taken in once; its steps may have a {}", key));
     for (const std::string_view key : {"run", "script"})
-      if (const auto found = field.find(key)) return found->error("a step has this or flow");
+      if (const auto found = field.find(key)) return found->error("a step has either this or flow");
     BERTH_TRY(field.expect_keys(kSubFlowFormat));
     BERTH_ASSIGN(auto read, open(flow, index));
     read.scope = files_.scopes.size();

@@ -14,7 +14,7 @@ Result<std::vector<std::string>> read_depfile_key(const Field& step_field, const
   BERTH_ASSIGN(step.depfile, exec::process_text(*field));
   step.depfile_line = field->node().line;
   if (step.out.empty())
-    return field->error("a step without outputs runs each time: there is nothing to find out");
+    return field->error("a step without outputs runs each time: nothing can be cached");
   KnownNames all = known;
   for (const auto& output : step.out) all.values.push_back("out." + output.name);
   for (const auto& input : step.in) all.values.push_back("in." + input.name);

@@ -33,7 +33,7 @@ Result<Words> interpreter_of(const Field& step, std::string_view script) {
 
 Status read_script(const Field& step_field, const Field& script, Step& step) {
   if (step_field.find("run"))
-    return script.error("a step has a run or a script, and this has both");
+    return script.error("a step needs either run or script, and this one has both");
   BERTH_ASSIGN(step.script, exec::process_text(script));
   if (trim(step.script).empty()) return script.error("the script is empty");
   BERTH_ASSIGN(step.run.words, interpreter_of(step_field, step.script));

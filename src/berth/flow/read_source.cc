@@ -93,7 +93,7 @@ class SourceReader {
                       step, name));
     const auto plain = plain_path(below);
     if (!plain) return field_.error(plain.error());
-    if (!stays_inside(*plain)) return field_.error("leads out of the output");
+    if (!stays_inside(*plain)) return field_.error("leads outside of the output");
     source.pattern = *plain;
     return source;
   }
@@ -113,8 +113,8 @@ class SourceReader {
     }
     if (alias->second.text.empty())
       return field_.error(fmt::format(
-          "nothing is given for the input {}: where the flow is taken in, say in: {{{}: …}}", name,
-          name));
+          "no value is given for the input {}: where the flow is included, write in: {{{}: …}}",
+          name, name));
     if (++depth_ > kMostFiles) return field_.error("refers to itself");
     std::string text = alias->second.text;
     if (!below.empty()) text += (text.ends_with('/') ? "" : "/") + std::string(below);

@@ -107,8 +107,7 @@ class VariablesReader {
     for (const auto& name : names_in(variable.files->text)) {
       if (param(name) != nullptr) continue;
       if (const auto meant = near_miss(name, params); !meant.empty())
-        return field.error(
-            fmt::format("nothing is called {{{}}}; did you mean {{{}}}?", name, meant));
+        return field.error(fmt::format("unknown name {{{}}}; did you mean {{{}}}?", name, meant));
       if (std::ranges::find(step_.variables, name, &Variable::name) != step_.variables.end())
         return field.error(fmt::format(
             "{{{}}} is a variable of this step; a source can only use parameters and its own parts",

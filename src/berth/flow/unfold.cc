@@ -147,7 +147,7 @@ std::string Graph::Impl::two_writers(TaskIndex task, TaskIndex other) const {
   const Step& its = step(other);
   return fmt::format(" ({}line {}){}", mine.file == its.file ? "" : its.file + ", ", its.line,
                      mine.name.contains('.') || its.name.contains('.')
-                         ? "; where a sub-flow is taken in, dir: puts its outputs into a folder"
+                         ? "; where a sub-flow is included, dir: puts its outputs into a folder"
                          : "");
 }
 

@@ -36,7 +36,7 @@ Result<std::vector<Token>> tokens_of(std::string_view text, const Field& at) {
                  ? 1
                  : std::min(text.find_first_of(" \t\n()=!<>'\""), text.size());
     if (size == 0)
-      return at.error(fmt::format("'{}' means nothing here{}", text[0],
+      return at.error(fmt::format("'{}' is not allowed here{}", text[0],
                                   text[0] == '=' ? "; to compare say ==" : ""));
     tokens.push_back({std::string(text.substr(0, size))});
     text.remove_prefix(size);
@@ -217,7 +217,7 @@ class Reader {
         fmt::format("no value is called '{}'{}", clip(name),
                     !meant.empty() ? fmt::format("; did you mean '{}'?", meant)
                     : name == "true" || name == "false"
-                        ? "; a term compares (mode == fast) or asks exists(PATH)"
+                        ? "; a term is a comparison (mode == fast) or exists(PATH)"
                         : "; a term names a parameter or a variable of the step, or env.NAME"));
   }
 
@@ -249,7 +249,7 @@ Status check_conditions(Flow& flow) {
       };
       if (asked.temp)
         return wrong(fmt::format(
-            "what {} leaves is temporary, and may be gone when it is asked for", asked.name));
+            "the output of {} is temporary and may be removed before it is read", asked.name));
       if (term.kind == Condition::Kind::metric)
         asked.asked_metrics.push_back(term.keys.front());
       else if (asked.out[term.path.output].directory && term.path.pattern.empty())

@@ -172,13 +172,13 @@ void OwnWorker::launch(const exec::Launch& launch) {
     pending_.emplace_back(ended_of(launch, cause, std::move(why)));
   };
   if (launch.container.isolated())
-    return refuse(exec::Cause::cannot_start, "a cluster of a program's own runs no containers");
+    return refuse(exec::Cause::cannot_start, "a user-defined cluster does not run containers");
   if (!launch.input.empty())
     return refuse(exec::Cause::cannot_start,
-                  "a cluster of a program's own gives its tasks no standard input (--stdin)");
+                  "a user-defined cluster does not support standard input (--stdin)");
   if (launch.enforce)
     return refuse(exec::Cause::cannot_start,
-                  "enforce: required, but a cluster of a program's own is not known to");
+                  "enforce: required, but a user-defined cluster is not known to enforce limits");
   Running running{.launch = launch, .attempt = attempt_of(launch)};
   if (launch.timeout > Duration(0)) running.limit = env_.now() + launch.timeout;
   exec::decide(running.attempt.environment, "PYTHONUNBUFFERED", "1");

@@ -99,7 +99,7 @@ Result<Alloc> StaticCluster::allocate(const Wish& wish) {
     of.push_back(machine.get());
   }
   if (offers.empty())
-    return fail(ErrorKind::impossible, "all machines of the cluster are to be avoided");
+    return fail(ErrorKind::impossible, "all machines of the cluster are excluded");
   BERTH_ASSIGN(auto choice, cluster::closest(offers, {.requirements = wish.requirements,
                                                       .selection = std::move(selection),
                                                       .labels = wish.labels}));

@@ -188,7 +188,7 @@ TEST_F(DeviceGuardTest, BesideProcessesThatAreNotToBeSeenNothingIsCertain) {
   EXPECT_TRUE(report.advisory.empty()) << "it may just have ended";
   report = wait(70);
   ASSERT_EQ(report.advisory.size(), 1U);
-  EXPECT_NE(report.advisory[0].second.find("not to be seen"), std::string::npos);
+  EXPECT_NE(report.advisory[0].second.find("cannot be seen"), std::string::npos);
 }
 
 TEST_F(DeviceGuardTest, ADriverThatDoesNotAnswerIsAdvisory) {

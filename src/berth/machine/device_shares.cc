@@ -231,7 +231,7 @@ Result<placement::DeviceSet> DeviceLinks::choose(std::span<const DeviceShare* co
   for (std::size_t i = 0; i < devices.size(); ++i) {
     const auto found = std::ranges::find(uuids_, devices[i]->uuid);
     if (found == uuids_.end())
-      return fail(ErrorKind::not_found, "no link of {} is known", devices[i]->uuid);
+      return fail(ErrorKind::not_found, "the links of {} are not known", devices[i]->uuid);
     places.push_back(static_cast<std::size_t>(found - uuids_.begin()));
     question.available |= bit(places[i]);
     if ((must & bit(i)) != 0) question.required |= bit(places[i]);

@@ -243,7 +243,7 @@ Status View::save() {
   sweep();
   const std::string text = write_ledger_file(env_.boot_id(), entries_);
   if (entries_.size() > kLedgerEntriesMost || text.size() > kLedgerFileMost)
-    return fail(ErrorKind::full, "user {} has {} entries in the ledger, as many as it takes", user_,
+    return fail(ErrorKind::full, "user {} has {} entries in the ledger, the maximum", user_,
                 entries_.size());
   auto status = env_.replace_file(fmt::format("{}/{}", directory_, user_), text, 0644);
   if (!status) return std::unexpected(advised(std::move(status).error()));

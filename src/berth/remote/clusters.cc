@@ -285,7 +285,8 @@ Result<std::string> without_cluster(std::string_view text, const std::string& na
   const auto now = cut_entry(text, name);
   const auto after = now ? parse_clusters(*now, "clusters.yaml") : std::unexpected(Error{});
   if (!after || names(*after) != left)
-    return fail(ErrorKind::invalid, "'{}' cannot be cut out of the file: edit it", clip(name));
+    return fail(ErrorKind::invalid, "'{}' cannot be removed automatically: edit the file",
+                clip(name));
   return *now;
 }
 
@@ -306,7 +307,7 @@ Result<OpenedCluster> open_cluster(os::Env& env, const ClusterEntry& entry, cons
     BERTH_ASSIGN(auto options, read_slurm(env, entry, agent));
     return OpenedCluster{.cluster = std::make_unique<Slurm>(env, std::move(options))};
   }
-  return fail(ErrorKind::impossible, "cluster '{}': kind {} is not here yet", entry.name,
+  return fail(ErrorKind::impossible, "cluster '{}': kind {} is not supported yet", entry.name,
               entry.kind);
 }
 

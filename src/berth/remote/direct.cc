@@ -120,7 +120,7 @@ void Push::step() {
         over_ = std::unexpected(connection_->because(status.error()));
   }
   if (!over_ && env_.now() >= received_at_ + kSilentMost)
-    over_ = fail(ErrorKind::busy, "no word of it for {}", format_duration(kSilentMost));
+    over_ = fail(ErrorKind::busy, "no message from it for {}", format_duration(kSilentMost));
   if (!over_ && env_.now() >= still_until())
     over_ = fail(ErrorKind::busy, "nothing moved for {}", format_duration(env_.now() - moved_at_));
   if (over_)

@@ -177,7 +177,7 @@ Result<cluster::Alloc> Ec2Cluster::ask(Member& member, const cluster::Wish& wish
   const bool same = member.asked && member.asked->requirements.min == wish.requirements.min &&
                     member.asked->selection == wish.selection;
   if (member.asked && !same && env_.now() < member.asked_at + kAnswer)
-    return fail(ErrorKind::busy, "{}: it is being asked", offer.machine);
+    return fail(ErrorKind::busy, "{}: waiting for its answer", offer.machine);
   if (!same) {
     BERTH_ASSIGN(const auto choice, cluster::closest({&offer, 1}, wish));
     member.asked = wish;

@@ -115,9 +115,10 @@ class FolderReader {
       }
     }
     if (folder_.entries.size() > fileset::kMostEntries)
-      return fail(ErrorKind::invalid,
-                  "{}: more than {} files would go along: leave some out, in {}/.berthignore",
-                  folder_.path, fileset::kMostEntries, folder_.path);
+      return fail(
+          ErrorKind::invalid,
+          "{}: more than {} files would be sent: list files that no task needs in {}/.berthignore",
+          folder_.path, fileset::kMostEntries, folder_.path);
     return {};
   }
 
@@ -210,12 +211,11 @@ Status check_unasked(os::Env& env, const std::string& path) {
 
 Status check_unasked(const Folder& folder) {
   if (folder.bytes <= kLargeFolder) return {};
-  return fail(
-      ErrorKind::unconfirmed,
-      "{} in {} files would be sent along with {}, which is more than {}; what no task needs "
-      "can be left out by {}/.berthignore",
-      format_bytes(folder.bytes), folder.files, folder.path, format_bytes(kLargeFolder),
-      folder.path);
+  return fail(ErrorKind::unconfirmed,
+              "{} in {} files would be sent along with {}, which is more than {}; list files that "
+              "no task needs in {}/.berthignore",
+              format_bytes(folder.bytes), folder.files, folder.path, format_bytes(kLargeFolder),
+              folder.path);
 }
 
 std::string left_out_text(const Folder& folder) {
@@ -234,7 +234,7 @@ std::string left_out_text(const Folder& folder) {
   if (folder.left_out.size() > kNamed) named.push_back("…");
   if (!named.empty())
     text =
-        fmt::format("left out of {}: {}{} file{}, {}: {}", folder.path, more ? "more than " : "",
+        fmt::format("not sent from {}: {}{} file{}, {}: {}", folder.path, more ? "more than " : "",
                     files, files == 1 && !more ? "" : "s", format_bytes(bytes), join(named, ", "));
   if (by_rule)
     text += fmt::format(

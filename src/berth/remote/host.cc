@@ -67,7 +67,7 @@ Host::~Host() {
 /// A machine that failed goes on failing until it answers.
 std::unexpected<Error> Host::no_answer_yet() const {
   if (const auto failed = failure()) return std::unexpected(within(transport_.name, *failed));
-  return fail(ErrorKind::busy, "{}: it is being asked", transport_.name);
+  return fail(ErrorKind::busy, "{}: waiting for its answer", transport_.name);
 }
 
 /// Whether the connection stands and no answer is awaited. Failure: busy, or why the host failed.

@@ -51,8 +51,9 @@ std::string s3_advice(const S3& s3, const HttpReply& reply) {
       !region.empty() && region != s3.region)
     return fmt::format("the bucket is in {0}: set AWS_REGION={0}", region);
   if (reply.status == 401 || reply.status == 403)
-    return s3.credentials ? "may this key do that, and are it and its secret right?"
-                          : s3.no_credentials;
+    return s3.credentials
+               ? "check that the key has the permission and that key and secret are right"
+               : s3.no_credentials;
   return {};
 }
 

@@ -340,7 +340,8 @@ Result<cluster::Alloc> Slurm::allocate(const cluster::Wish& wish) {
   by_size.required.clear();
   if (by_size != wish.selection)
     return fail(ErrorKind::impossible,
-                "gpu_require, gpu_policy and gpu_objective: which cards a job gets is up to Slurm");
+                "gpu_require, gpu_policy and gpu_objective: not supported, because Slurm chooses "
+                "the cards");
   seeks_ = true;
   progress();
   std::vector<std::string> avoid;  // of these nodes
@@ -419,8 +420,7 @@ std::string Slurm::waiting_for() const {
                                                         : ": " + job->reason));
   }
   if (nodes_error_) waiting.push_back(nodes_error_->message);
-  return waiting.empty() ? "Slurm jobs, of which there are as many as allowed"
-                         : join(waiting, ", ");
+  return waiting.empty() ? "Slurm jobs, which are at their limit" : join(waiting, ", ");
 }
 
 Result<std::optional<Mono>> Slurm::keepalive(cluster::AllocId id) {

@@ -12,7 +12,7 @@ constexpr std::int64_t kJobsMost = 1000;
 Result<std::string> plain_word(const Field& field) {
   BERTH_ASSIGN(auto word, field.text());
   if (!plain_slurm_word(word) || word.find(',') != word.npos)
-    return field.error("no name that Slurm would take");
+    return field.error("not a name that Slurm accepts");
   return word;
 }
 

@@ -142,7 +142,7 @@ Result<SlurmAsk> match(const cluster::Wish& wish, std::span<const SlurmNodes> no
     else if (!best->works)
       busy.push_back(where + "no node that has room works");
     else if (among(passed, partition))
-      passed_over.push_back(where + "left alone for a while");
+      passed_over.push_back(where + "paused for a while");
     else
       return best->ask;
   }

@@ -221,8 +221,9 @@ TEST_F(SlurmTest, CardsAreChosenBySizeAndNotByName) {
   wanted.selection = {.required = {"0"}};
   const auto by_name = slurm->allocate(wanted);
   EXPECT_EQ(by_name.error().kind, ErrorKind::impossible);
-  EXPECT_EQ(by_name.error().message,
-            "gpu_require, gpu_policy and gpu_objective: which cards a job gets is up to Slurm");
+  EXPECT_EQ(
+      by_name.error().message,
+      "gpu_require, gpu_policy and gpu_objective: not supported, because Slurm chooses the cards");
 }
 
 TEST_F(SlurmTest, APartitionThatRefusesIsLeftAloneForAGrowingWhile) {

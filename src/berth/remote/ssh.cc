@@ -76,7 +76,7 @@ class HostCluster final : public RemoteCluster {
       Host& host = *hosts_[*asking_];
       next_ = host.retry_at();
       if (env_.now() < asked_at_ + kAnswerTimeout)
-        return fail(ErrorKind::busy, "{}: it is being asked", host.name());
+        return fail(ErrorKind::busy, "{}: waiting for its answer", host.name());
       asking_.reset();
     }
     if (!asking_) BERTH_TRY(choose(wish));

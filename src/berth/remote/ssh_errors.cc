@@ -80,7 +80,8 @@ std::string advice_for(const Transport& transport, Advice advice) {
           login_command(transport));
     case Advice::config: return "try it by hand: " + login_command(transport);
     case Advice::address:
-      return "are name and port right, and is it up? Try by hand: " + login_command(transport);
+      return "check that name and port are right and that it is up; try by hand: " +
+             login_command(transport);
   }
   return "";
 }

@@ -129,7 +129,7 @@ Status Deliveries::check(Delivery delivery, Then then) {
 }
 
 Status Deliveries::deliver(Attempt attempt, Delivery delivery) {
-  std::string what = "taking in what is for " + places_of(delivery);
+  std::string what = "reading the outputs of " + places_of(delivery);
   return threads_.start(
       std::move(what),
       [this, store = run_.cache.directory(), attempt = std::move(attempt),

@@ -49,7 +49,7 @@ class DeliveriesTest : public ::testing::Test {
 
 TEST_F(DeliveriesTest, WhatATaskWroteIsGatheredAndThenPlaced) {
   deliver(1, "one");
-  EXPECT_EQ(deliveries_.oldest()->what, "taking in what is for /work/out");
+  EXPECT_EQ(deliveries_.oldest()->what, "reading the outputs of /work/out");
   EXPECT_TRUE(turn_after(kTakes).empty());
   EXPECT_TRUE(deliveries_.is_placing({1}));
   EXPECT_FALSE(deliveries_.is_placing({2}));

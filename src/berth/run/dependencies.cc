@@ -139,7 +139,7 @@ Result<std::vector<flow::Found>> Dependencies::found(const Task& task) {
       env_.read_file(fmt::format("{}/{}", task.directory, task.spec.depfile), kLargestDepfile);
   if (!text && text.error().kind == ErrorKind::not_found)
     return fail(ErrorKind::not_found,
-                "it did not write its depfile {} (gcc and clang do with -MMD -MF)",
+                "it did not write its depfile {} (gcc and clang write one with -MMD -MF)",
                 task.spec.depfile);
   if (!text) return wrong(text.error());
   const auto names = flow::read_depfile(*text);
@@ -156,8 +156,8 @@ Result<std::vector<flow::Found>> Dependencies::found(const Task& task) {
       if (const auto at = env_.real_path(own); at && at->starts_with(real + "/")) continue;
     if (const auto writer = writer_(path); writer && !task.waits_for(writer->task))
       return fail(ErrorKind::invalid,
-                  "depfile {}: it has read {}, which another step writes, without waiting for it; "
-                  "name that step in `needs`, or its output in `in`",
+                  "depfile {}: the task read {}, which another step writes, without waiting for "
+                  "it; name that step in `needs`, or its output in `in`",
                   task.spec.depfile, path);
     const auto digest = digest_of(path, task.started);
     if (!digest) return wrong(digest.error());

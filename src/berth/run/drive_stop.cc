@@ -25,8 +25,7 @@ void Drive::heed_stop_signals() {
   run_.observer.on_note(again ? "stopping immediately"
                               : "stopping; press again to stop immediately");
   if (const auto reading = run_.workload->reading(); !again && reading)
-    run_.observer.on_note(fmt::format("{}{} is broken off after {}", reading->what,
-                                      reading->how_far,
+    run_.observer.on_note(fmt::format("{}{} is cancelled after {}", reading->what, reading->how_far,
                                       format_duration(run_.env.now() - reading->since)));
   run_.scheduler->stop(run_.effects);
   gives_up_at_ = run_.env.now() + kReachedWithin;

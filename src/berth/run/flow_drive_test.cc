@@ -409,7 +409,7 @@ TEST_F(FlowDrive, NoRoomAtAPlaceFailsTheTaskAndKeepsItsResult) {
     env_.fault = nullptr;
     EXPECT_EQ(done.counts, (store::Counts{.failed = 1}));
     EXPECT_EQ(observer_.ends.at(0).detail,
-              fmt::format("out.o: no space left; what it wrote is kept in the cache"));
+              fmt::format("out.o: no space left; its output is kept in the cache"));
     const auto spawned = env_.spawned();
     done = drive_run(submit_flow(step(name, size)));
     EXPECT_EQ(done.counts, (store::Counts{.cached = 1}));

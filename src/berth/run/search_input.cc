@@ -21,8 +21,8 @@ Status begin_with(Context& context, const std::vector<std::string>& runs,
                   experiment::Program& program) {
   if (!adaptive(program.search))
     return fail(ErrorKind::usage,
-                "--warm-start: this search learns from no trial; methods auto, gp, cma-es, nsga2, "
-                "tpe, halving, hyperband and external do");
+                "--warm-start: this search method does not learn from trials; auto, gp, cma-es, "
+                "nsga2, tpe, halving, hyperband and external do");
   if (program.search.method == experiment::Search::Method::pbt)
     return fail(
         ErrorKind::usage,
@@ -45,8 +45,7 @@ Status begin_with(Context& context, const std::vector<std::string>& runs,
     }
     if (latest.empty())
       return fail(ErrorKind::invalid,
-                  "--warm-start: no trial of {} lies within these params and has what the goal is "
-                  "about",
+                  "--warm-start: no trial of {} is within these params and has the goal's metric",
                   run.name);
     program.earlier.insert(program.earlier.end(), latest.rbegin(), latest.rend());
   }

@@ -198,7 +198,7 @@ Result<Study::Pick> Study::pick() {
   }
   if (std::ssize(own) < out) own.clear();
   if (program_.parallel > 0 && out >= program_.parallel) {
-    pick.none = Later{fmt::format("{} are out, which is all that parallel allows", out), own};
+    pick.none = Later{fmt::format("{} are running, the maximum that parallel allows", out), own};
     return pick;
   }
   if (pick.trial) return pick;

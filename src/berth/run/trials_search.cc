@@ -255,7 +255,7 @@ Status Trials::ask_external(Next& next) {
     case experiment::Answer::Kind::done: exhausted_ = true; break;
     case experiment::Answer::Kind::wait:
       if (running_ == 0)
-        return fail(ErrorKind::invalid, "the proposer waits, and nothing runs that could end");
+        return fail(ErrorKind::invalid, "the proposer waits, but no trial is running");
       waiting_for_ends_ = true;
   }
   return {};
@@ -362,7 +362,7 @@ Result<bool> Trials::finish(const store::TaskRecord& task, Token token, std::vec
   std::string text =
       fmt::format("it reported no {}, which its {} about", join(missing, ", no "),
                   program_.constraints.empty() ? "goal is" : "goal and constraints are");
-  text += reported.empty() ? "; it reported nothing"
+  text += reported.empty() ? "; it reported no metrics"
                            : "; it reported " + clip(join(reported, ", "), 200);
   if (reported.empty() && (names(kCheckpoint) || program_.checkpoints))
     text +=

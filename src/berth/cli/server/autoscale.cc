@@ -62,9 +62,9 @@ Result<fleet::System> read_system(os::Env& env, const std::string& path) {
   print_notes(reading.notes);
   print_notes(fleet::dangling_names(reading.system));
   if (reading.system.servers.empty())
-    return fail(ErrorKind::invalid, "{}: there is no server in it", path);
+    return fail(ErrorKind::invalid, "{}: contains no server", path);
   if (reading.system.options.power_budget_w)
-    return fail(ErrorKind::invalid, "{}: powerBudget: only berth plan keeps within one", path);
+    return fail(ErrorKind::invalid, "{}: powerBudget: only berth plan supports it", path);
   if (fleet::has_purchases(reading.system))
     return fail(ErrorKind::invalid, "{}: only berth plan supports different kinds of purchase",
                 path);
@@ -84,7 +84,7 @@ void print_replay(const std::string& server, const fleet::Replay& found, bool ha
   }
   std::string text = table.empty() ? "" : table.text();
   if (changes > kMostShown)
-    text += fmt::format("and {} changes more; --json has all\n", changes - kMostShown);
+    text += fmt::format("and {} more changes; --json shows all\n", changes - kMostShown);
   text += fmt::format("\n{}: {} requests in {} on {}, simulated{}\n", server, attained.requests,
                       format_duration(std::chrono::seconds(std::llround(found.length_s))),
                       found.accelerator,
@@ -140,7 +140,7 @@ Result<int> replay_trace(os::Env& env, const AutoscaleOptions& given) {
   std::string server = given.server.value_or("");
   if (!given.server && system.servers.size() == 1) server = system.servers.begin()->first;
   if (server.empty())
-    return fail(ErrorKind::usage, "--server: which of the {} servers are the requests of?",
+    return fail(ErrorKind::usage, "--server: required, because the document has {} servers",
                 system.servers.size());
   if (!system.servers.contains(server))
     return fail(ErrorKind::usage, "--server: no server '{}' is known", clip(server));
@@ -241,21 +241,21 @@ std::vector<api::Route> routes_of(const api::ControlLoop& loop) {
   using api::Request, api::Reply, api::Role;
   constexpr std::string_view kLoop = "autoscale";
   return {
-      {{"GET", "/metrics", Role::read, kLoop, "what the loop publishes", api::kExpositionType},
+      {{"GET", "/metrics", Role::read, kLoop, "the metrics of the loop", api::kExpositionType},
        [&loop](const Request&) { return Reply{200, loop.metrics(), api::kExpositionType, false}; }},
       {{"GET", "/v1/decisions", Role::read, kLoop, "the last decisions", "Decisions"},
        [&loop](const Request&) { return Reply{200, loop.decisions_json()}; }},
-      {{"GET", "/v1/health", Role::none, kLoop, "that the loop lives", "Health"},
+      {{"GET", "/v1/health", Role::none, kLoop, "whether the loop is running", "Health"},
        [](const Request&) { return Reply{200, R"({"ok":true})"}; }}};
 }
 
 Status check_words(const AutoscaleOptions& given) {
   if (given.server && !given.trace)
-    return fail(ErrorKind::usage, "--server: goes with --trace; the loop looks after all servers");
+    return fail(ErrorKind::usage, "--server: only with --trace; otherwise all servers are scaled");
   if (!given.hook.empty() && !given.apply)
-    return fail(ErrorKind::usage, "--hook: is called with --apply alone");
+    return fail(ErrorKind::usage, "--hook: only with --apply");
   if (given.old_names && !given.apply)
-    return fail(ErrorKind::usage, "--old-names: there are desired replicas with --apply alone");
+    return fail(ErrorKind::usage, "--old-names: only with --apply");
   if (given.trace)
     for (const auto& [option, is_given] :
          {std::pair("--apply", given.apply),
