@@ -309,8 +309,8 @@ class Causes(Case):
         return self.berth("why", f"{name}/1").out.decode()
 
     def test_no_score(self):
-        self.assertIn("it reported no acc, which its goal is about; it reported no metrics", self.why("echo acc=1"))
-        self.assertIn("it reported no acc, which its goal is about; it reported loss, epoch",
+        self.assertIn("it never reported acc, which its goal requires; it reported no metrics", self.why("echo acc=1"))
+        self.assertIn("it never reported acc, which its goal requires; it reported loss, epoch",
                       self.why("echo ::berth loss=1 epoch=2"))
 
     def test_a_checkpoint_that_is_not_reported_again(self):

@@ -86,7 +86,7 @@ save_best: true
 
     def test_a_trial_that_does_not_report_what_is_constrained_has_failed(self):
         self.constrained("[memory < 5]", code=1)
-        self.assertIn("reported no memory, which its goal and constraints are about",
+        self.assertIn("never reported memory, which its goal and constraints require",
                       self.berth("why", "bound-1/1").out.decode())
 
     def test_an_unknown_column_is_told_with_those_there_are(self):

@@ -360,8 +360,8 @@ Result<bool> Trials::finish(const store::TaskRecord& task, Token token, std::vec
   std::vector<std::string> reported;
   for (const auto& [name, value] : task.metrics) reported.push_back(name);
   std::string text =
-      fmt::format("it reported no {}, which its {} about", join(missing, ", no "),
-                  program_.constraints.empty() ? "goal is" : "goal and constraints are");
+      fmt::format("it never reported {}, which its {}", join(missing, " and "),
+                  program_.constraints.empty() ? "goal requires" : "goal and constraints require");
   text += reported.empty() ? "; it reported no metrics"
                            : "; it reported " + clip(join(reported, ", "), 200);
   if (reported.empty() && (names(kCheckpoint) || program_.checkpoints))
