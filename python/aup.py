@@ -140,7 +140,7 @@ def aup_args(function):
         missing = [name for name, one in wanted.items() if name not in given and
                    one.default is one.empty and one.kind not in (one.VAR_KEYWORD, one.VAR_POSITIONAL)]
         if missing:
-            raise ValueError(f"{function.__name__}() wants {', '.join(missing)}, which {filename} has not")
+            raise ValueError(f"{function.__name__}() requires {', '.join(missing)}, which {filename} does not have")
         print_result(function(**given))
         _save(config)
 

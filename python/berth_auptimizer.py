@@ -1,6 +1,6 @@
 """Auptimizer's resource managers, for runs of Berth (docs/how-to/auptimizer.md).
 
-A manager of one's own says where the trials of an Auptimizer document run, and how:
+A custom manager says where the trials of an Auptimizer document run, and how:
 
     from berth_auptimizer import AbstractResourceManager, Experiment
 
@@ -12,7 +12,7 @@ A manager of one's own says where the trials of an Auptimizer document run, and 
     best_job, best_score = Experiment("experiment.json", Rack).finish()
 
 Berth proposes, retries, records and resumes, as in any passive run; the manager does the work. It needs
-the package berth and aup.py beside it, and nothing but the standard library.
+the package berth and aup.py next to it, and only the standard library.
 """
 
 import abc
@@ -64,7 +64,7 @@ class Job:
 
 
 class _PassiveRun(berth.Run):
-    """A run whose trials are asked for here, and told."""
+    """A run whose trials are asked for and reported by this process."""
 
     def __init__(self, name):
         super().__init__(name)
@@ -84,7 +84,7 @@ class _PassiveRun(berth.Run):
 
     def tell(self, trial, **metrics):
         if not all(math.isfinite(value) for value in metrics.values()):
-            return self.fail(trial, "its score is no finite number")
+            return self.fail(trial, "its score is not a finite number")
         run_berth("tell", trial.id, "--", *(f"{name}={float(value)!r}" for name, value in metrics.items()))
 
     def fail(self, trial, reason=""):
@@ -171,7 +171,7 @@ class Connector:
 
 
 class AbstractResourceManager(abc.ABC):
-    """Where jobs run. A subclass has run() at least; any thread may call the others."""
+    """Where jobs run. A subclass must define run(); any thread may call the others."""
 
     def __init__(self, connector, n_parallel, *args, **kwargs):
         self.connector, self.n_parallel = connector, n_parallel
@@ -299,7 +299,7 @@ class CPUResourceManager(AbstractResourceManager):
 
 
 class Experiment:
-    """Runs an Auptimizer document with a manager of one's own.
+    """Runs an Auptimizer document with a custom manager.
 
     `exp_config`: the document, or its file's name. `resource_manager`: a class, which is called with the
     connector, n_parallel, and resource_args as keywords; or one that was made before. Its `run` is the name
@@ -313,7 +313,7 @@ class Experiment:
             if key not in config:
                 raise KeyError(f"the document has no '{key}'")
         if "early_stop" in arguments:
-            raise ValueError("early_stop: a manager of one's own tells a job's score when it has ended; "
+            raise ValueError("early_stop: a custom manager reports a job's score when it has ended; "
                              "let run() end it, or stop_job()")
         self.username = username or os.environ.get("USER", "default")
         self.n_parallel = int(config.get("n_parallel", 1))

@@ -15,7 +15,7 @@ from ._values import scalar
 
 
 class Failed(Exception):
-    """What `berth` said when it did not do what was asked; `code` is its exit code. Of a study `kind` tells
+    """What `berth` said when it did not do what was asked; `code` is its exit code. For a study, `kind` gives
     more: "stale" is a claim that is over."""
 
     def __init__(self, message: str, code: int, kind: str = "") -> None:
@@ -104,8 +104,8 @@ def other_threads() -> list[threading.Thread]:
 
 
 class Pipe:
-    """`berth study` in a process of its own: requests and answers, a line each, from any thread. When the
-    pipe closes, which a killed Python does too, it gives back the trials that were not told."""
+    """`berth study` in a separate process: requests and answers, a line each, from any thread. When the
+    pipe closes, as when Python is killed, it releases the trials whose results were not reported."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

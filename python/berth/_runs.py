@@ -22,7 +22,7 @@ class Params(dict):  # type: ignore[type-arg]
 
 
 class Trial:
-    """One trial as berth tells it: id, state, params, metrics, and the rest in `record`."""
+    """One trial as berth reports it: id, state, params, metrics, and the rest in `record`."""
 
     def __init__(self, record: dict[str, Any]) -> None:
         self.record = record
@@ -54,7 +54,7 @@ class Run:
         return [Trial(task) for task in run_berth("show", self.name, *options)["tasks"]]
 
     def best(self) -> Trial | None:
-        """The best trial; None as long as there is none."""
+        """The best trial; None if there is none yet."""
         try:
             return Trial(run_berth("best", self.name))
         except Failed as failure:
@@ -106,7 +106,7 @@ def runs() -> list[str]:
 
 
 def compare(*names: Run | str, metric: str | None = None, direction: str | None = None) -> dict[str, Any]:
-    """As `berth compare --json` tells it."""
+    """The output of `berth compare --json`."""
     options = [*(["--metric", metric] if metric else []), *(["--direction", direction] if direction else [])]
     document: dict[str, Any] = run_berth("compare", *(one.name if isinstance(one, Run) else one for one in names), *options)
     return document

@@ -28,7 +28,7 @@ class Pruned(Exception):
 
 
 class StudyTrial(Trial):
-    """A trial that was asked for, and is to be told."""
+    """A trial that was asked for and whose result is to be reported."""
 
     def __init__(self, study: Study, record: dict[str, Any], token: int) -> None:
         super().__init__(record)
@@ -73,7 +73,7 @@ class StudyTrial(Trial):
         return self.params[name]
 
     def report(self, value: float | None = None, step: int | None = None, **metrics: float) -> None:
-        """Records what the trial has reached so far, at once: report(0.7) of the goal, report(loss=0.2) of
+        """Records immediately what the trial has reached so far: report(0.7) of the goal, report(loss=0.2) of
         any metric. Steps are the reports of the goal in their order; `step` is there for the reader. A
         value that is not a finite number is recorded as missing."""
         if value is not None:
@@ -93,8 +93,8 @@ class Study(Run):
     `space`: names to a list of choices, one value, or a range {"min", "max", "scale", "type"}, as in a
     file; None: it becomes known as trials ask for it (trial.suggest_float and so on). `goal`: a metric, or
     a list of them; `direction`: "max" or "min", or one for each goal. `search`: as in a file; None: auto,
-    or every point where all are choices; without samples it goes on for as long as somebody asks.
-    `parallel`: how many trials may be out at once; None: however many are asked for. `warm_start`: another
+    or every point where all are choices; without samples it continues as long as trials are asked for.
+    `parallel`: how many trials may run at the same time; None: no limit. `warm_start`: another
     run, or several, whose best points are tried first. `lease`: seconds after which the trial of a process that has gone silent comes
     back. `more`: further keys of an experiment's file, such as constraints, early_stop, retries and timeout.
     """
@@ -126,7 +126,7 @@ class Study(Run):
 
     @classmethod
     def open(cls, name: str) -> Study:
-        """One that was begun before, here or elsewhere. One that was stopped goes on."""
+        """Opens an existing study, of this or another program. A stopped study continues."""
         study = cls.__new__(cls)
         study._begin({"open": getattr(name, "name", name)})
         return study
@@ -158,7 +158,7 @@ class Study(Run):
         self.close()
 
     def close(self) -> None:
-        """Gives back the trials that were asked for and not told. So does the end of the program."""
+        """Releases the trials that were asked for and not reported. So does the end of the program."""
         self._pipe.close()
 
     def __del__(self) -> None:
@@ -182,7 +182,7 @@ class Study(Run):
             return self._pipe
 
     def ask(self, wait: bool = True) -> StudyTrial | None:
-        """The next trial, which is this process's until it is told; None when there are no more. Waits
+        """The next trial, claimed by this process until it is reported; None when there are no more. Waits
         while what comes next depends on trials that are out; with wait=False that is None too. Failed: it
         depends on trials of this program alone, and nothing else in this program could end them."""
         return self._ask(None if wait else 0)
@@ -268,7 +268,7 @@ class Study(Run):
         self._tell(trial, "done", metrics=_floats({**dict(zip(self.goals, values)), **metrics}))
 
     def fail(self, trial: Trial | str, reason: str = "") -> None:
-        """Nothing came of it."""
+        """Records that the trial failed."""
         self._tell(trial, "failed", reason=reason)
 
     def prune(self, trial: Trial | str) -> None:
@@ -378,14 +378,14 @@ class Study(Run):
         return Trial(self._call(enqueue=point)["trial"])
 
     def set_samples(self, samples: int) -> None:
-        """How many trials there are to be in all: more than before lets a finished study go on."""
+        """The total number of trials: a higher number lets a finished study continue."""
         self._call(samples=samples)
 
     def trials(self, sort: str | None = None) -> list[Trial]:
         return super().trials(sort) if sort else [Trial(task) for task in self._call(show=True)["tasks"]]
 
     def best(self) -> Trial | None:
-        """The best trial by the first goal; None as long as there is none."""
+        """The best trial by the first goal; None if there is none yet."""
         told = self._call(best=True)["trial"]
         return Trial(told) if told else None
 

@@ -19,7 +19,7 @@ def scalar(value: Any) -> Any:
 
 def encoded(value: Any, name: str) -> Any:
     """The value of the parameter `name` as JSON from which decoded() makes an equal value of the same type.
-    TypeError or ValueError: there is none."""
+    TypeError or ValueError: the value cannot be recorded."""
     if not isinstance(value, (str, int, float)):
         value = scalar(value)
     if value is None or isinstance(value, bool):
