@@ -34,18 +34,17 @@ namespace berth::agent {
 namespace {
 
 constexpr std::string_view kUsage =
-    "berth-agent: a worker that outlives its runner; started by berth itself\n"
+    "berth-agent: a worker that outlives its runner; started by berth\n"
     "  berth-agent start DIR --block BLOCK --lease-ms N [--outlive] [--ledger DIR --alloc ID]\n"
     "                        [--with DIR] [--stay]\n"
-    "  berth-agent stdio DIR    joins standard input and output to the one of DIR\n"
-    "  berth-agent pool         offers parts of this machine to whoever asks by standard input\n"
-    "  berth-agent files DIR    takes files in and gives them out, below DIR\n"
-    "  berth-agent push         sends objects of this machine to another one, as standard input "
-    "says\n"
-    "  berth-agent clean --older-than-ms N [--dry-run]  removes what nobody here uses any more\n"
-    "  berth-agent anchor       keeps a log-in session open for the one that started it\n"
-    "  berth-agent watch-figures  tells what each process has of the GPUs, until nobody reads it\n"
-    "  berth-agent guard PID STARTED COMMAND…  runs it once that process has ended\n"
+    "  berth-agent stdio DIR    connects standard input and output to the agent of DIR\n"
+    "  berth-agent pool         allocates parts of this machine; requests on standard input\n"
+    "  berth-agent files DIR    receives and sends files below DIR\n"
+    "  berth-agent push         sends objects to another machine; requests on standard input\n"
+    "  berth-agent clean --older-than-ms N [--dry-run]  removes unused leases and objects\n"
+    "  berth-agent anchor       keeps a login session open for its parent\n"
+    "  berth-agent watch-figures  reports the GPU memory of processes until its output is closed\n"
+    "  berth-agent guard PID STARTED COMMAND…  runs COMMAND when that process has ended\n"
     "  berth-agent --version\n";
 
 using Words = std::span<const std::string_view>;

@@ -184,7 +184,10 @@ std::string shared_side_by_side(const Comparison& comparison) {
     table.add(std::move(row));
   }
   return fmt::format(
-      "\n{} of the parameters in common ({}{}):\n{}", comparison.metric, comparison.shared.size(),
+      "\n"
+      "{} of the parameters in common ({}{}):\n"
+      "{}",
+      comparison.metric, comparison.shared.size(),
       rows < comparison.shared.size() ? fmt::format(", the best {}", rows) : "", table.text());
 }
 

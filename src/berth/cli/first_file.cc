@@ -190,10 +190,14 @@ std::string metric_of_script(std::string_view text) {
 std::string first_experiment(const std::string& name, const std::optional<Script>& script) {
   const Sweep sweep = sweep_of(script);
   std::string text = fmt::format(
-      "# An experiment: one command, tried with many values of its parameters.\n#   berth run "
-      "--plan FILE   what would run, and nothing runs\n#   berth run FILE          runs it; Ctrl-C "
-      "stops it, berth resume continues it\n# All keys: man berth-experiment\nname: {}\n\n# "
-      "{{NAME}} is replaced by the value of the parameter NAME.\nrun: {}\n",
+      "# An experiment: one command, tried with many values of its parameters.\n"
+      "#   berth run --plan FILE   what would run, and nothing runs\n"
+      "#   berth run FILE          runs it; Ctrl-C stops it, berth resume continues it\n"
+      "# All keys: man berth-experiment\n"
+      "name: {}\n"
+      "\n"
+      "# {{NAME}} is replaced by the value of the parameter NAME.\n"
+      "run: {}\n",
       name, sweep.command);
   text += left_out(script);
   text += sweep.params.empty()
@@ -208,17 +212,24 @@ std::string first_experiment(const std::string& name, const std::optional<Script
               : "\n# How: every combination, unless another method is named.\n"
                 "# search: {method: random, samples: 20, seed: 1}\n";
   return text + "\n" + goal_of(script) +
-         "\n# What one trial takes; as many run in parallel as fit. Also gpu: 1, gpu_mem: "
-         "10G.\nresources: {cpu: 1, mem: 1G}\n# timeout: 1h\n# retries: 1\n";
+         "\n"
+         "# What one trial takes; as many run in parallel as fit. Also gpu: 1, gpu_mem: 10G.\n"
+         "resources: {cpu: 1, mem: 1G}\n"
+         "# timeout: 1h\n"
+         "# retries: 1\n";
 }
 
 std::string first_flow(const std::string& name, const std::string& extension) {
   const bool own = extension.empty();
   std::string text = fmt::format(
       "# A flow: steps that read files and write files. Steps whose inputs have not changed do not "
-      "run again.\n#   berth run --plan FILE   what would run, and nothing runs\n#   berth run "
-      "FILE          runs it, as many tasks in parallel as fit\n# All keys: man berth-flow\nname: "
-      "{}\n\nsteps:\n",
+      "run again.\n"
+      "#   berth run --plan FILE   what would run, and nothing runs\n"
+      "#   berth run FILE          runs it, as many tasks in parallel as fit\n"
+      "# All keys: man berth-flow\n"
+      "name: {}\n"
+      "\n"
+      "steps:\n",
       name);
   if (own)
     text +=

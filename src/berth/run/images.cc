@@ -185,9 +185,10 @@ Status pull_images(Context& context, FlowProgram& program, const flow::Words& im
     if (!end) return std::unexpected(end.error());
     if (!end->good)
       return fail(ErrorKind::not_found,
-                  "image {}: it is not on this machine and cannot be downloaded. `{}` "
-                  "said:\n{}\nIs the name right, with its registry and tag? A private registry "
-                  "requires a login first (`{} {}`); to build your own image use `{} build`{}",
+                  "image {}: it is not on this machine and cannot be downloaded. `{}` said:\n"
+                  "{}\n"
+                  "Is the name right, with its registry and tag? A private registry requires a "
+                  "login first (`{} {}`); to build your own image use `{} build`{}",
                   image, join(argv, " "), trim(end->err), name,
                   to_file ? "registry login" : "login", name,
                   to_file ? "" : fmt::format(" or `{} import`", name));

@@ -124,13 +124,22 @@ TEST(MatrixText, IsReadable) {
   topology.devices[0].numa = 1;
   topology.nics = {{"mlx5_0", {Pcie::pix, Pcie::unknown, Pcie::node}}};
   EXPECT_EQ(matrix_text(topology),
-            "      GPU0     GPU1  GPU2     NIC0  CPU Affinity  NUMA Affinity  Island\nGPU0  X      "
-            "  SYS   PHB+NV4  PIX   0-3,8         1              1\nGPU1  SYS      X     SYS      "
-            "?     N/A           N/A            -\nGPU2  PHB+NV4  SYS   X        NODE  N/A         "
-            "  N/A            1\n\nLegend:\n  X     = itself\n  ?     = not reported: treated as "
-            "the worst\n  SYS   = across NUMA nodes\n  NODE  = across PCIe host bridges of one "
-            "NUMA node\n  PHB   = one PCIe host bridge\n  PIX   = one PCIe switch\n  NV#   = # "
-            "NVLinks of generation 3\n\nNIC Legend:\n  NIC0: mlx5_0\n");
+            "      GPU0     GPU1  GPU2     NIC0  CPU Affinity  NUMA Affinity  Island\n"
+            "GPU0  X        SYS   PHB+NV4  PIX   0-3,8         1              1\n"
+            "GPU1  SYS      X     SYS      ?     N/A           N/A            -\n"
+            "GPU2  PHB+NV4  SYS   X        NODE  N/A           N/A            1\n"
+            "\n"
+            "Legend:\n"
+            "  X     = itself\n"
+            "  ?     = not reported: treated as the worst\n"
+            "  SYS   = across NUMA nodes\n"
+            "  NODE  = across PCIe host bridges of one NUMA node\n"
+            "  PHB   = one PCIe host bridge\n"
+            "  PIX   = one PCIe switch\n"
+            "  NV#   = # NVLinks of generation 3\n"
+            "\n"
+            "NIC Legend:\n"
+            "  NIC0: mlx5_0\n");
   EXPECT_EQ(flaw(topology), "");
   const auto again = read_nvidia_smi(matrix_text(topology), "again").value();
   EXPECT_EQ(again.devices[0].cores, topology.devices[0].cores);
