@@ -95,7 +95,7 @@ std::string TopSource::gpus_of(const std::string& uuids) const {
 
 TopEntry TopSource::entry_of(const machine::LedgerEntry& held) const {
   TopEntry entry{.name = held.label};
-  entry.state = held.waiting ? store::name(store::RunState::queued) : "held";
+  entry.state = held.waiting ? store::name(store::RunState::queued) : "allocated";
   entry.waits = held.waiting;
   entry.cpu = held.block.resources.get(Known::cpu);
   entry.mem = held.block.resources.get(Known::mem);

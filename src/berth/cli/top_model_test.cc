@@ -45,7 +45,7 @@ TopData some_data() {
   train.cpu = 4000;
   train.entries = {task_row("train-1", 1, true)};
   TopEntry other{.name = "job-2"};
-  other.state = "held";
+  other.state = "allocated";
   other.user = "alice";
   TopEntry waits{.name = "count-1", .run = "count-1"};
   waits.state = "queued";

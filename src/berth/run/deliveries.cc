@@ -118,7 +118,7 @@ Status Deliveries::place(Delivery delivery, Then then) {
 }
 
 Status Deliveries::check(Delivery delivery, Then then) {
-  std::string what = "looking at " + places_of(delivery);
+  std::string what = "checking " + places_of(delivery);
   return threads_.start(
       std::move(what),
       [store = run_.cache.directory(), delivery = std::move(delivery),
