@@ -50,7 +50,7 @@ struct PlaceOptions {
     options.footer(
         "Examples:\n"
         "  berth place 2          of the free GPUs of this machine\n"
-        "  berth place 2 --all    of all its GPUs, free or not\n"
+        "  berth place 2 --all    of all, whoever holds them\n"
         "  berth place 2 --topology dgx1-v100 --available 0,2-5 --require 4");
   }
 };
