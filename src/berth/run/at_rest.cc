@@ -92,7 +92,7 @@ Result<std::vector<std::string>> find_living(Context& context, const store::RunR
   }
   std::vector<std::string> living;
   if (agents > 0)
-    living.push_back(fmt::format("{} of its worker{} on this machine {} alive", agents,
+    living.push_back(fmt::format("{} worker{} of the run on this machine {} alive", agents,
                                  agents == 1 ? "" : "s", agents == 1 ? "is" : "are"));
   BERTH_ASSIGN(const auto remote, may_run_remotely(context, run));
   for (const auto& one : remote)
