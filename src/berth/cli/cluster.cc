@@ -42,7 +42,7 @@ struct ClusterOptions {
         "  berth cluster clean cloud     ends what dead runs have left running on EC2\n"
         "They stand in ~/.config/berth/clusters.yaml, or the file that BERTH_CLUSTERS names, "
         "which\n"
-        "takes more than add writes: see docs/reference/files.md.");
+        "takes more than add writes: see docs/reference/clusters.md.");
   }
 
   /// What was named behind the action.
