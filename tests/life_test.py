@@ -74,7 +74,7 @@ class Depfiles(FlowCase):
         self.write("flow.yaml", self.FLOW.replace("'gcc -I", "'echo hello > {out.o}.d; gcc -I").replace(
             "-MF {out.o}.d", "-MF /dev/null"))
         self.run_flow(code=1)
-        self.assertIn("depfile build/a.o.d: line 1: wanted 'TARGET: FILE",
+        self.assertIn("depfile build/a.o.d: line 1: expected 'TARGET: FILE",
                       self.house.json("why", "flow-2/compile/a")["attempts_made"][0]["detail"])
 
     def test_a_header_that_the_flow_writes_is_waited_for(self):
@@ -265,7 +265,7 @@ class Protected(FlowCase):
         self.assertEqual(self.ran(self.run_flow()), [])
         self.write("data/b", "changed\n")
         refused = self.berth("run", "flow.yaml", code=2)
-        self.assertIn(f"{self.dir}/out/a.x: it is protected, and would be written anew: berth run --overwrite",
+        self.assertIn(f"{self.dir}/out/a.x: it is protected and would be overwritten: use berth run --overwrite",
                       refused.err.decode())
         self.assertEqual(self.berth("runs", "--json").out.count(b'"flow-3"'), 0, "nothing has begun")
         self.assertEqual(self.read("all.txt"), "a\nb\n")
@@ -339,7 +339,7 @@ class Protected(FlowCase):
         self.write("flow.yaml", self.FLOW + "    temp: true\n")
         self.assertIn("steps.split.protect", self.berth("check", "flow.yaml", code=2).err.decode())
         self.write("flow.yaml", self.FLOW.replace("protect", "temp"))
-        self.assertIn("no step reads what it writes", self.berth("check", "flow.yaml", code=2).err.decode())
+        self.assertIn("no step reads its outputs", self.berth("check", "flow.yaml", code=2).err.decode())
 
 
 class Temporary(FlowCase):

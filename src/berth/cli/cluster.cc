@@ -141,7 +141,7 @@ Result<int> list_clusters(os::Env& env, const ClusterOptions& options) {
 /// The file's text with the cluster that is to be added, which a run would take.
 Result<std::string> added(os::Env& env, const std::string& text, const ClusterOptions& options) {
   const std::string& name = options.name;
-  if (options.more.empty()) return fail(ErrorKind::usage, "wanted hosts; see --help");
+  if (options.more.empty()) return fail(ErrorKind::usage, "expected hosts; see --help");
   std::vector<std::string> hosts;
   for (const auto& host : options.more) {
     hosts.push_back(options.key.empty() ? host : host + " " + options.key);
@@ -156,7 +156,7 @@ Result<std::string> added(os::Env& env, const std::string& text, const ClusterOp
 }
 
 Status change(os::Env& env, const ClusterOptions& options) {
-  if (options.name.empty()) return fail(ErrorKind::usage, "wanted the cluster's name");
+  if (options.name.empty()) return fail(ErrorKind::usage, "expected the cluster's name");
   return remote::edit_clusters(env, [&](std::string text) -> Result<std::string> {
     if (options.action == "add") return added(env, text, options);
     for (const auto& name : options.names()) {
@@ -195,7 +195,7 @@ std::string cleaned_text(const CleanedAll& all, bool dry_run) {
 }
 
 Result<int> clean_clusters(os::Env& env, const ClusterOptions& options) {
-  if (options.name.empty()) return fail(ErrorKind::usage, "wanted the cluster's name");
+  if (options.name.empty()) return fail(ErrorKind::usage, "expected the cluster's name");
   BERTH_ASSIGN(const auto entries, entries_of(env, options));
   BERTH_ASSIGN(const Duration age, age_of("--older-than", options.older_than));
   for (const auto& entry : entries) {
@@ -225,9 +225,9 @@ Result<int> clean_clusters(os::Env& env, const ClusterOptions& options) {
 
 Result<int> use_clusters(os::Env& env, const ClusterOptions& options) {
   if (options.action != "clean" && (options.dry_run || !options.older_than.empty()))
-    return fail(ErrorKind::usage, "--dry-run and --older-than are of clean");
+    return fail(ErrorKind::usage, "--dry-run and --older-than are only for clean");
   if (options.action != "add" && !options.key.empty())
-    return fail(ErrorKind::usage, "--key is of add");
+    return fail(ErrorKind::usage, "--key is only for add");
   if (options.action == "clean") return clean_clusters(env, options);
   if (options.action == "list") return list_clusters(env, options);
   if (options.action == "probe") return probe_clusters(env, options);

@@ -197,7 +197,7 @@ Result<int> logs(os::Env& env, const LogsOptions& options) {
       return fail(ErrorKind::not_found, "{}/{} had {} attempts", record.name, path.task,
                   attempts.size());
   } else if (options.attempt > 0) {
-    return fail(ErrorKind::usage, "--attempt: wanted RUN/TASK, found '{}'", options.path);
+    return fail(ErrorKind::usage, "--attempt: expected RUN/TASK, got '{}'", options.path);
   }
   std::optional<std::size_t> most;
   if (!options.tail.empty()) {

@@ -24,8 +24,7 @@ Status check_inputs(fileset::ObjectStore& cache, const Delivery& delivery) {
   for (std::size_t i = 0; i < delivery.inputs.size(); ++i) {
     const auto hold = cache.hold(delivery.inputs[i]);
     if (!hold && hold.error().kind == ErrorKind::not_found)
-      return fail(ErrorKind::invalid,
-                  "its input {} is not what it was: {}; a task has to change a copy",
+      return fail(ErrorKind::invalid, "its input {} was changed: {}; a task must change a copy",
                   delivery.spec.inputs[i].name, delivery.spec.inputs[i].place);
   }
   return {};
@@ -148,7 +147,7 @@ Status gather(fileset::ObjectStore& cache, Delivery& delivery) {
       return fail(ErrorKind::not_found, "it did not write out.{}: {}", output.name, output.path);
     if (!captured) return std::unexpected(within("out." + output.name, captured.error()));
     if (is_file(captured->fileset) == output.directory)
-      return fail(ErrorKind::invalid, "out.{}: {} is {}, wanted {}", output.name, output.path,
+      return fail(ErrorKind::invalid, "out.{}: {} is {}, expected {}", output.name, output.path,
                   output.directory ? "a file" : "a directory",
                   output.directory ? "a directory" : "a file (the path of a directory ends in /)");
     delivery.outputs.push_back(std::move(captured->fileset));
@@ -166,12 +165,11 @@ Status check_unedited(os::Env& env, fileset::ObjectStore& cache, PlacedOutputs& 
   const auto there = cache.read(place, *status, true);
   if (!there) return {};  // nothing that Berth would replace
   if (const auto edit = placed.find_edit(env, place, *there))
-    return fail(
-        ErrorKind::exists,
-        "{}: {}, and would be lost: move it away, or give --overwrite (to berth run, resume "
-        "or retry)",
-        edit->path,
-        edit->is_added ? "not written by this step" : "it was edited since Berth wrote it");
+    return fail(ErrorKind::exists,
+                "{}: {}, and would be lost: move it away, or use --overwrite (with berth run, "
+                "resume or retry)",
+                edit->path,
+                edit->is_added ? "not written by this step" : "it was edited since Berth wrote it");
   return {};
 }
 

@@ -427,7 +427,7 @@ Status FlowTasks::conclude(PreparedTask& prepared, const std::string& label, Del
   keep_result(run_, prepared, label, std::move(delivery.outputs), changes);
   // To run it again would not make room there.
   if (!placed && placed.error().kind == ErrorKind::full)
-    return fail(ErrorKind::impossible, "{}; what it wrote is kept in the cache",
+    return fail(ErrorKind::impossible, "{}; its output is kept in the cache",
                 placed.error().message);
   return placed;
 }
