@@ -18,7 +18,7 @@ Every command of `berth` with its arguments and options. `berth help COMMAND` pr
 `man berth-COMMAND` has it where a package is installed. This page is generated from the program.
 
 - All commands take `--help`. Those with `--json` print JSON in a stable format; the others refuse the option.
-- `@last` stands for the latest run wherever a run is expected, and `@last/17` for one of its tasks.
+- `@last` is the latest run, and `@last/17` one of its tasks, wherever a run or a task is expected.
 - After `--`, words are passed on unread: `berth run -- ./train.py --lr 0.1`.
 
 [Exit codes](exit-codes.md) and [environment variables](environment.md) have pages of their own.

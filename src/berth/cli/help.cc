@@ -87,7 +87,7 @@ std::string tag_of(const OptionHelp& option) {
   for (const auto name : split(option.names, ','))
     tag += (tag.empty() ? "" : ", ") + std::string(name);
   if (!option.positional && !option.value.empty())
-    tag += (option.value.starts_with('[') ? "" : " ") + option.value;
+    tag += " " + option.value;
   return tag + option.optional + (option.repeats ? "..." : "");
 }
 

@@ -328,7 +328,8 @@ class CommandLine {
       return fmt::format("{} was given more than once", name);
     if (message.ends_with(" missing")) {
       const auto words = split(std::string_view(message).substr(0, message.rfind(" missing")), ' ');
-      return fmt::format("{} needs a value: {}", name, words.back());
+      return fmt::format("{} needs a value: {}", name,
+                         words.back().substr(0, words.back().find(":{")));
     }
     return message;
   }

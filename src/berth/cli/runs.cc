@@ -195,12 +195,12 @@ Result<std::vector<Curve>> curves_of(run::Context& context, const store::RunReco
 Result<std::vector<Curve>> leading_curves(run::Context& context, const store::RunRecord& record,
                                           const std::vector<store::TaskRecord>& tasks,
                                           const experiment::Program& program) {
-  constexpr std::size_t kMostCurves = 5;
+  constexpr std::size_t kLeadingCurves = 5;
   Order leading = sorted_trials(tasks, program);
   const auto unscored = std::ranges::find_if(
       leading, [&](const auto* task) { return !score_of(*task, program).has_value(); });
   leading.erase(std::min(unscored, leading.begin() +
-                                       std::min(std::ssize(leading), std::ptrdiff_t(kMostCurves))),
+                                       std::min(std::ssize(leading), std::ptrdiff_t(kLeadingCurves))),
                 leading.end());
   return curves_of(context, record, leading, program);
 }

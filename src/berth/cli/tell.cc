@@ -155,8 +155,10 @@ Result<int> enqueue(os::Env& env, const AskOptions& options) {
     json.object().add("version", 1).key("enqueued").array();
     for (const auto& point : points) json.raw(experiment::values_json(point, program.types));
     print(json.end().end().take() + "\n");
+  } else if (record.kind == run::kStudy) {
+    print(*told);
   } else {
-    (record.kind == run::kStudy ? print : print_error)(*told);
+    print_error(*told);
   }
   return 0;
 }
