@@ -197,7 +197,7 @@ train(sys.argv[1])
         self.script("work/train.py", "#!/usr/bin/python3\nimport sys\nfrom aup import aup_args\n@aup_args\n"
                     "def train(depth):\n    pass\ntrain(sys.argv[1])\n")
         self.berth("run", "experiment.json", code=1)
-        self.assertIn(b"train() wants depth, which", self.berth("logs", "exp-2/1").err)
+        self.assertIn(b"train() requires depth, which", self.berth("logs", "exp-2/1").err)
 
     def test_flags_are_set_from_the_parameters(self):
         self.document(script="train.py", proposer="sequence", n_parallel=1,

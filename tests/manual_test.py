@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""The man pages, --help and the completions have the same options, and troff takes the pages without a word."""
+"""The man pages, --help and the completions have the same options, and troff and mandoc accept the pages without warnings."""
 
 import json
 import os
@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 
 def options_in(text):
-    """Names of options at the beginning of a line, as --help and a man page have them."""
+    """The names of options at the beginning of a line of --help or of a man page."""
     found = set()
     for line in text.splitlines():
         names = re.match(r"\s+(-\w|--[\w-]+)((,\s*)(--[\w-]+))?(?=[\s:\[]|$)", line)
@@ -44,7 +44,7 @@ class Manual(Case):
         return subprocess.run(["man", "-E", "UTF-8", "-l", page], check=True, capture_output=True, text=True,
                               env={**os.environ, "MANWIDTH": "200", "MANPAGER": "cat", "LC_ALL": "C.UTF-8"}).stdout
 
-    def test_options_are_those_of_help_and_of_completions(self):
+    def test_options_agree_with_help_and_completions(self):
         described = [each["name"] for each in json.loads(self.berth("manual").out)["commands"]]
         listed = re.findall(r"^  ([a-z][a-z-]*)  ", self.berth("--help").out.decode(), re.MULTILINE)
         self.assertGreater(len(listed), 30)
@@ -76,7 +76,7 @@ class Manual(Case):
             for option in command["options"]:
                 self.assertIn(option["names"].split(",")[0], page)
 
-    def test_troff_takes_them_without_a_word(self):
+    def test_troff_accepts_the_pages_without_warnings(self):
         self.assertGreater(len(self.files()), 40)
         for page in self.files():
             with self.subTest(page.name):
@@ -86,14 +86,14 @@ class Manual(Case):
         lint = subprocess.run(["mandoc", "-T", "lint", *self.files()], capture_output=True, text=True)
         self.assertEqual((lint.stdout, lint.returncode), ("", 0))
 
-    def test_formats_say_what_the_documents_say(self):
+    def test_format_pages_contain_the_documents(self):
         flow = self.rendered(f"{self.pages.name}/man5/berth-flow.5")
-        for wanted in ("split -n l/8 {in.text} {out.parts}/", "a condition", "foreach", "BERTH-FLOW(5)"):
-            self.assertIn(wanted, flow)
+        for expected in ("split -n l/8 {in.text} {out.parts}/", "a condition", "foreach", "BERTH-FLOW(5)"):
+            self.assertIn(expected, flow)
         self.assertIn("slo-itl", self.rendered(f"{self.pages.name}/man5/berth-fleet.5"))
         self.assertIn("BERTH_DB", self.rendered(f"{self.pages.name}/man1/berth.1"))
 
-    def test_the_date_is_that_of_the_source(self):
+    def test_date_is_source_date_epoch(self):
         for page in self.files():
             self.assertIn('"1970-01-02"', page.read_text(encoding="utf-8").splitlines()[0])
 

@@ -25,7 +25,7 @@ struct ClusterOptions {
 constexpr const char* kNotes =
     "Clusters are defined in ~/.config/berth/clusters.yaml, or in the file that BERTH_CLUSTERS\n"
     "names. The file has more options than 'berth cluster add' writes: see\n"
-    "docs/reference/files.md.";
+    "docs/reference/clusters.md.";
 
 void declare_list(Options& options, ClusterOptions& own) {
   options.json(own.json);
