@@ -197,7 +197,7 @@ class Simulate(Case):
         self.assertIn("--arrival-cv: expected a number, got ''", refused("--arrival-cv", ""))
         self.assertIn("--current excludes --percentiles", refused("--current", "--percentiles", "closed-form"))
         self.assertIn("nonsense not in", refused("--percentiles", "nonsense"))
-        self.assertIn("excludes", refused("--trace", "t.csv", "--in-cv", "2"))
+        self.assertIn("cannot be combined", refused("--trace", "t.csv", "--in-cv", "2"))
 
 
 if __name__ == "__main__":

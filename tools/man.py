@@ -167,9 +167,9 @@ def option_lines(option):
     names = "\\fR, \\fB".join(escaped(name) for name in option["names"].split(","))
     value = "" if option["positional"] else escaped(option["value"])
     tag = f"\\fB{names}\\fR" if not option["positional"] else f"\\fI{names}\\fR"
-    tag += (f" \\fI{value}\\fR" if value else "") + (" ..." if option["repeats"] else "")
+    tag += (f" \\fI{value}\\fR" if value else "") + escaped(option["optional"]) + (" ..." if option["repeats"] else "")
     description = option["help"] or ""
-    if option["words"]:
+    if any(word not in description for word in option["words"]):
         description += (": " if description else "") + ", ".join(option["words"])
     return [".TP", tag, *(lines_of(prose(description)) or ["\\&"])]
 
@@ -181,11 +181,17 @@ def footer_lines(footer):
     return [line for head, text in sections if text for line in (head, *literal(text.split("\n"))[1:])]
 
 
+def page_of(command):
+    """berth-cluster-add"""
+    return "-".join(["berth", *command["name"].split()])
+
+
 def command_page(command, everything, date):
-    name = "berth" + ("-" + command["name"] if command["name"] else "")
-    usage = command["usage"]
+    name = page_of(command)
     out = heading(name, 1, command["summary"].rstrip("."), everything["berth"], date)
-    out += [".SH SYNOPSIS", *lines_of("\\fB" + escaped(usage).replace(" ", "\\fR ", 1))]
+    out.append(".SH SYNOPSIS")
+    for n, usage in enumerate(command["usage"].split("\n")):
+        out += [".br"] * (n > 0) + lines_of("\\fB" + escaped(usage).replace(" ", "\\fR ", 1))
     positionals = [option for option in command["options"] if option["positional"]]
     options = [option for option in command["options"] if not option["positional"]]
     if not command["name"]:
@@ -193,11 +199,17 @@ def command_page(command, everything, date):
     if positionals:
         out += [".SH ARGUMENTS"] + [line for option in positionals for line in option_lines(option)]
     if options:
-        out += [".SH OPTIONS"] + [line for option in options for line in option_lines(option)]
+        out.append(".SH OPTIONS")
+        for group in dict.fromkeys(option["group"] for option in sorted(options, key=lambda each: each["group"] == "")):
+            if group:
+                out.append(f".SS {quoted(group)}")
+            elif any(option["group"] for option in options):
+                out.append('.SS "General options"')
+            out += [line for option in options if option["group"] == group for line in option_lines(option)]
     if not command["name"]:
         out += [".SH COMMANDS"]
         for each in everything["commands"][1:]:
-            out += [".TP", f"\\fBberth\\-{escaped(each['name'])}\\fR(1)", *lines_of(prose(each["summary"]))]
+            out += [".TP", f"\\fB{escaped(page_of(each))}\\fR(1)", *lines_of(prose(each["summary"]))]
         out += [".SH ENVIRONMENT", *from_markdown(document("reference/environment.md"), below_section=True)]
     out += footer_lines(command["footer"])
     out += [".SH EXIT STATUS"] + [line for code, meaning in EXIT_STATUS.items()
@@ -228,7 +240,7 @@ def format_page(name, everything, date):
 def make(berth, directory):
     everything = json.loads(subprocess.run([berth, "manual"], check=True, capture_output=True).stdout)
     date = time.strftime("%Y-%m-%d", time.gmtime(int(os.environ.get("SOURCE_DATE_EPOCH") or time.time())))
-    pages = {f"man1/berth{'-' if command['name'] else ''}{command['name']}.1": command_page(command, everything, date)
+    pages = {f"man1/{page_of(command)}.1": command_page(command, everything, date)
              for command in everything["commands"]}
     pages |= {f"man5/{name}.5": format_page(name, everything, date) for name in FORMATS}
     for name, lines in pages.items():

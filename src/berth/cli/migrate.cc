@@ -15,7 +15,7 @@ struct MigrateOptions {
 
   void add_to(Options& options) {
     options.json(json);
-    options.value("--to", to, "the database, which has no runs yet").required();
+    options.value("--to", to, "Database without runs").required().named("URL");
     options.example("berth migrate --to postgresql://ada@db.lab/berth");
   }
 };
@@ -51,8 +51,7 @@ Result<int> migrate(os::Env& env, const MigrateOptions& options) {
 }  // namespace
 
 Command migrate_command() {
-  return command("migrate", "take all runs of this state directory to a PostgreSQL database",
-                 migrate);
+  return command("migrate", "Copy all runs to a PostgreSQL database", migrate);
 }
 
 }  // namespace berth::cli
