@@ -165,10 +165,10 @@ function expected(waiting: Waiting, now: number): string {
 
 /// What a holder that waits lacks, by what is free: no more is known of it here than its runner knows.
 function lacking(waiting: Holder, free: Record<string, number>): string {
-  const lacks = Object.entries(waiting.resources).filter(([name, wanted]) => wanted > (free[name] ?? 0));
+  const lacks = Object.entries(waiting.resources).filter(([name, requested]) => requested > (free[name] ?? 0));
   return lacks.length === 0
     ? `${waiting.label} waits for its turn in the queue; its resources are free`
-    : `${waiting.label} waits for ${lacks.map(([name, wanted]) => `${name} ${amount(name, wanted)}, of which ${amount(name, free[name] ?? 0)} is free`).join(", ")}`;
+    : `${waiting.label} waits for ${lacks.map(([name, requested]) => `${name} ${amount(name, requested)}, of which ${amount(name, free[name] ?? 0)} is free`).join(", ")}`;
 }
 
 function Clusters() {

@@ -43,7 +43,7 @@ function LearningCurves({ run, goal, key_ }: { run: string; goal: Goal; key_: st
     return { lines: lines.reverse(), scale: worth(column, goal, kLeftOutOfCurves), most: Math.max(2, ...curves.map((each) => each.values.length)), cut: curves.filter((each) => each.stopped_early).length };
   }, [value]);
   if (drawn.lines.length === 0) return <Trouble error={error} />;
-  const words = `${drawn.lines.length - drawn.cut} that went on to their end${drawn.cut > 0 ? `, ${drawn.cut} that were stopped early, red, where they end` : ""}`;
+  const words = `${drawn.lines.length - drawn.cut} that ran to their end${drawn.cut > 0 ? `, ${drawn.cut} that were stopped early, in red` : ""}`;
   return (
     <Section title="Learning curves" aside={words}>
       <Lines lines={drawn.lines} scale={drawn.scale} from="report" to={drawn.most} label={`${goal.metric} by report: ${words}`} />

@@ -43,7 +43,7 @@ Result<int> migrate(os::Env& env, const MigrateOptions& options) {
       fmt::format("{} {} in {}.\n"
                   "{} is kept, and is read-only from now on. Set:\n"
                   "  export BERTH_DB={} BERTH_STATE={}\n",
-                  state, migrated.was_there ? "was there already," : "is", migrated.place,
+                  state, migrated.was_there ? "was already" : "is", migrated.place,
                   run::database_file(state), migrated.place, state));
   return 0;
 }

@@ -19,7 +19,7 @@ ReportSection cost(const fleet::Plan& plan) {
   for (const auto& [priority, count] : proof.unserved)
     if (count > 0)
       section.parts.emplace_back(
-          ReportText{fmt::format("Of priority {}, {} are not served, at least {} in any plan.",
+          ReportText{fmt::format("Priority {}: {} are not served, at least {} in any plan.",
                                  priority, count, proof.unserved_bound.at(priority))});
   if (plan.watts > 0)
     section.parts.emplace_back(

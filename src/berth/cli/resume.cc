@@ -82,7 +82,7 @@ Status note_edited(os::Env& env, const store::RunRecord& record) {
   print_error(
       fmt::format("{} continues as it was submitted; {}{} was edited since: to use the edited "
                   "file, run berth retry --file {}\n",
-                  record.name, other ? "what is included by " : "", (*now)->file, record.name));
+                  record.name, other ? "a file included by " : "", (*now)->file, record.name));
   return {};
 }
 
