@@ -71,7 +71,7 @@ class BasicConfig(dict):
             with open(filename) as file:
                 read = json.load(file)
         if not isinstance(read, dict):
-            raise TypeError(f"{filename}: wanted parameters by name, found {type(read).__name__}")
+            raise TypeError(f"{filename}: expected parameters by name, got {type(read).__name__}")
         if "job_id" in read:
             vars(self)["job_id"] = read["job_id"]
         self.update({name: value for name, value in read.items() if name != "job_id"})
@@ -95,7 +95,7 @@ class BasicConfig(dict):
 def _is_pickle(filename):
     ending = os.path.splitext(filename)[1].lower()
     if ending not in (".json", ".pkl"):
-        raise ValueError(f"{filename}: wanted a name that ends in .json or .pkl")
+        raise ValueError(f"{filename}: expected a name that ends in .json or .pkl")
     return ending == ".pkl"
 
 

@@ -151,7 +151,7 @@ class Managers(Case):
 
     def test_what_cannot_be_is_refused_before_there_is_a_run(self):
         for wrong, message in (({"resource_args": {"early_stop": {"aup_policy": "median", "aup_policy_steps": 1}}},
-                                "early_stop"), ({"proposer": "eas"}, "eas trains networks itself")):
+                                "early_stop"), ({"proposer": "eas"}, "eas trains networks")):
             with self.assertRaisesRegex((ValueError, berth.Failed), message):
                 Experiment({**DOCUMENT, **wrong}, Typed)
         self.assertRaises(KeyError, Experiment, {"script": "a"}, Typed)

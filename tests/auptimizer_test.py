@@ -75,7 +75,7 @@ class Auptimizer(Case):
     def test_an_experiment_runs_as_it_is(self):
         self.document(resource_args={"multi_res_labels": ["x"]}, runtime_args={"env": {"MODE": "fast"}}, extra=1)
         done = self.berth("run", "experiment.json")
-        self.assertIn(b"experiment.json: passed over, as nothing here corresponds to it: extra", done.err)
+        self.assertIn(b"experiment.json: ignored, because Berth has nothing that corresponds: extra", done.err)
         tasks = self.house.tasks("exp-1")
         self.assertEqual(len(tasks), 5)
         for number, task in enumerate(tasks, 1):
@@ -294,13 +294,13 @@ time.sleep(0 if config.job_id % 2 else 3600)  # until it is stopped
 
         self.assertIn("nothing.py: no such file", refused(script="nothing.py"))
         self.assertIn("elsewhere", refused(workingdir="elsewhere"))
-        self.assertIn("wanted [min, max]", refused(parameter_config=[{"name": "x", "range": [1], "type": "float"}]))
+        self.assertIn("expected [min, max]", refused(parameter_config=[{"name": "x", "range": [1], "type": "float"}]))
         for key in ("script", "resource", "parameter_config"):
             self.assertRegex(refused(without=[key]), f"experiment.json:.*'{key}' is missing")
-        self.assertIn("proposer: eas trains networks itself", refused(proposer="eas", parameter_config=[]))
+        self.assertIn("proposer: eas trains networks", refused(proposer="eas", parameter_config=[]))
         self.assertIn("compression", refused(compression={"compressors": []}))
         self.document(resource="gpu")
-        self.assertIn("resources.gpu: wanted 1", self.one_line(self.berth("run", "experiment.json", code=3)))
+        self.assertIn("resources.gpu: requested 1", self.one_line(self.berth("run", "experiment.json", code=3)))
         self.assertEqual(self.house.json("runs")["runs"], [])
 
     def test_more_in_parallel_than_there_are_cores(self):

@@ -221,8 +221,8 @@ class Autoscale(Case):
         url = ("--prometheus", "http://127.0.0.1:9")
         for words, what in (
                 ((file,), "--prometheus URL"),
-                ((file, "--prometheus", "localhost:9090"), "wanted a URL"),
-                ((file, *url, "--interval", "0s"), "the interval: wanted 0.01 to"),
+                ((file, "--prometheus", "localhost:9090"), "expected a URL"),
+                ((file, *url, "--interval", "0s"), "the interval: expected 0.01 to"),
                 ((file, *url, "--window", "0s", "--once"), "the window"),
                 ((file, *url, "--hook", "true"), "--apply"),
                 ((file, *url, "--old-names"), "--apply"),
@@ -247,7 +247,7 @@ class Autoscale(Case):
         self.assertIn("127.0.0.1:9", ended.out.decode())
         nobody = self.house.run("why", "autoscale/chta")
         self.assertNotEqual(nobody.code, 0)
-        self.assertIn("there are some for chat", nobody.err.decode())
+        self.assertIn("decisions exist for chat", nobody.err.decode())
 
     def test_half_a_line_costs_no_other(self):
         """A loop that is killed leaves half a line; what the next one decides first is told all the same."""

@@ -34,7 +34,7 @@ class Doctor(Case):
         self.assertEqual(done.code, 1, done)
         self.assertRegex(text, r"to do +clusters +lab/127.0.0.1:1: .*\n +→ berth cluster probe lab\n")
         self.assertIn("did you mean 'dgx-h100'", text)
-        self.assertIn("mend or unset BERTH_TOPOLOGY", text)
+        self.assertIn("fix or unset BERTH_TOPOLOGY", text)
 
     def test_a_file_of_clusters_that_cannot_be_read_is_a_fault(self):
         self.write("clusters.yaml", "lab: {kind: moon}\n")

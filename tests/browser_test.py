@@ -124,13 +124,13 @@ class Browser(Case):
         failed = next(task["id"].partition("/")[2] for task in failed if task["state"] == "failed")
         for name, route, texts in (
                 ("home", "#/", [search, flow, "failed"]),
-                ("search", f"#/runs/{search}", ["loss", "What leads there", "the front", "How trials learn", "What decides cost", "Tasks"]),
-                ("flow", f"#/runs/{flow}", ["What failed", "it will not do", "What decided how long it took", "Tasks"]),
-                ("compare", f"#/compare/{search}/search-2", ["best loss so far", "What all of them tried"]),
-                ("fleet", "#/fleets", ["Against what there is", "What if", "Over the day", "assistant"]),
+                ("search", f"#/runs/{search}", ["loss", "Parallel coordinates", "the Pareto front", "Learning curves", "Parameter importance for cost", "Tasks"]),
+                ("flow", f"#/runs/{flow}", ["Failures", "it will not do", "Critical path", "Tasks"]),
+                ("compare", f"#/compare/{search}/search-2", ["best loss so far", "Trials in common"]),
+                ("fleet", "#/fleets", ["Capacity", "What if", "Over the day", "assistant"]),
                 ("task", f"#/runs/{search}/{failed}", ["failed: exit 1", "::berth loss="]),
                 ("machine", "#/machine", ["This machine", "GPU 7", "islands: 0 1 2 3; 4 5 6 7", "sleep-1",
-                                           "when it starts is unknown: it is not known how long sleep-1 goes on"])):
+                                           "the start is unknown: the end of sleep-1 is not known"])):
             with self.subTest(name):
                 self.go(page, route, *texts)
                 for dark in (False, True):
@@ -197,7 +197,7 @@ class Browser(Case):
         self.serve()
         page = self.viewer(forgiven=["status of 400"])
         for route, text in (("#/runs/nope", "no run is called 'nope'"), ("#/runs/%E0%A4%A", ""), ("#/nowhere", "Runs"),
-                            ("#/runs/-x", "wanted names of runs"), ("#/runs/a%2Fb", "no run")):
+                            ("#/runs/-x", "expected names of runs"), ("#/runs/a%2Fb", "no run")):
             self.go(page, route, text)
             self.assertIn("Machine", page.text(), "the page is there")
 
@@ -206,7 +206,7 @@ class Browser(Case):
         self.house.run("run", "flow.yaml")
         self.serve()
         page = self.viewer()
-        self.go(page, "#/runs/flow-2", "3 cached", "Against earlier runs", run)
+        self.go(page, "#/runs/flow-2", "3 cached", "Compared with earlier runs", run)
         page.run("document.querySelector('.graph a').focus()")
         page.press("Enter")
         page.until_text("writes part-{n}.txt", f"as {run}/make/")
@@ -223,7 +223,7 @@ class Browser(Case):
         self.assertLess(best["loss.best"], best["loss"])
         self.serve()
         page = self.viewer()
-        self.go(page, f"#/runs/{run}", "What leads there", "from where to where")
+        self.go(page, f"#/runs/{run}", "Parallel coordinates", "enter a range below")
         self.assertIn(f"the best {best['loss.best']:g}", page.run("document.querySelector('canvas').getAttribute('aria-label')"))
         page.run("[...document.querySelectorAll('label')].find(e => e.innerText.trim() === 'from').control.focus()")
         page.press("ArrowRight")
@@ -236,10 +236,10 @@ class Browser(Case):
         self.go(page, "#/fleets", "3,365 cents an hour")
         page.run("document.querySelector('[aria-label=\"capacity of H100\"]').focus()")
         page.press("ArrowLeft")
-        page.until_text("against the plan as it stands", "planned in", "percentiles by the simulator")
-        page.tab_to("As it stands")
+        page.until_text("compared with the original plan", "planned in", "percentiles by the simulator")
+        page.tab_to("Reset")
         page.press("Enter")
-        page.until("!document.body.textContent.includes('against the plan as it stands')")
+        page.until("!document.body.textContent.includes('compared with the original plan')")
 
     def test_what_cannot_be_drawn_leaves_the_rest(self):
         run = self.search()
@@ -250,7 +250,7 @@ class Browser(Case):
         page.run("window.fetch = window.real")
         page.tab_to("Try again")
         page.press("Enter")
-        page.until_text("What leads there")
+        page.until_text("Parallel coordinates")
 
     def test_stop_and_retry_with_keys_alone_before_two_viewers(self):
         self.write("slow.yaml", "name: slow\nrun: 'test -e go || sleep 60; test {x} != 2'\nparams: {x: [1, 2]}\n"
@@ -269,13 +269,13 @@ class Browser(Case):
         self.write("go", "")
         acts.tab_to("Resume")
         acts.press("Enter")
-        acts.until_text("Go on with")
+        acts.until_text(f"Resume {run}?")
         acts.press("Enter")
         for page in (acts, looks):
-            page.until_text("1 done, 1 failed", "Retry what failed")
+            page.until_text("1 done, 1 failed", "Retry failed tasks")
         runner = self.house.json("show", run)["run"]["runner"]
         until(lambda: not Path(f"/proc/{runner}").exists(), "its runner has left")
-        acts.tab_to("Retry what failed")
+        acts.tab_to("Retry failed tasks")
         acts.press("Enter")
         acts.until_text("failed tasks of")
         acts.press("Enter")
@@ -290,7 +290,7 @@ class Browser(Case):
             page = self.browser.page()
             page.open(self.address)
             self.addCleanup(self.assert_well, page, ["status of 401"])
-            page.until_text("Come in", "wanted the header")
+            page.until_text("Log in", "expected the header")
             page.run("document.querySelector('input').focus()")
             page.press(*"wrong")
             page.press("Enter")
@@ -299,9 +299,9 @@ class Browser(Case):
             page.press(*(self.dir / role).read_text().strip())
             page.press("Enter")
             page.until_text(run)
-            self.go(page, f"#/runs/{run}", "What leads there", "Tasks")
+            self.go(page, f"#/runs/{run}", "Parallel coordinates", "Tasks")
             page.run("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
-            self.assertEqual(page.run("[...document.querySelectorAll('button')].some(e => e.innerText === 'Retry what failed')"), has)
+            self.assertEqual(page.run("[...document.querySelectorAll('button')].some(e => e.innerText === 'Retry failed tasks')"), has)
             page.screenshot(SCREENSHOTS / f"as-{role}.png")
         self.go(page, "#/fleets", "cents an hour", "assistant")
 
@@ -309,15 +309,15 @@ class Browser(Case):
         run = self.search()
         self.serve()
         page = self.viewer(forgiven=["net::ERR", "status of 401"])
-        self.go(page, f"#/runs/{run}", "What leads there")
+        self.go(page, f"#/runs/{run}", "Parallel coordinates")
         port = self.address.rpartition(":")[2]
         self.server.kill()
         self.server.wait()
-        page.until_text("The server is away")
-        self.assertIn("What leads there", page.text(), "what was seen stays")
+        page.until_text("The server does not answer")
+        self.assertIn("Parallel coordinates", page.text(), "what was seen stays")
         self.serve("--listen", f"127.0.0.1:{port}")
         self.berth("run", "--", "true")
-        page.until_text("wanted the link that the server printed")
+        page.until_text("expected the link that the server printed")
         again = self.viewer()
         self.go(again, "#/", run, "true-1")
 

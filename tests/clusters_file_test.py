@@ -93,8 +93,8 @@ class ClustersFile(Case):
                 self.house.environment["BERTH_CLUSTERS"] = str(self.dir / place)
                 for words in (["list"], ["add", "lab", "b"], ["remove", "lab"], ["probe"]):
                     line = self.one_line(self.berth("cluster", *words, code=2, timeout=20))
-                    self.assertIn(f"wanted a file of clusters, found a {kind}", line)
-                self.assertIn(f"found a {kind}", self.one_line(
+                    self.assertIn(f"expected a file of clusters, got a {kind}", line)
+                self.assertIn(f"got a {kind}", self.one_line(
                     self.berth("run", "--cluster", "lab", "--", "true", code=2, timeout=20)))
         self.house.environment["BERTH_CLUSTERS"] = "/dev/null"
         self.assertEqual(self.names(), set())
@@ -106,7 +106,7 @@ class ClustersFile(Case):
             with self.subTest(words):
                 line = self.one_line(self.berth(*words, "7", code=2))
                 self.assertIn(words[-1], line)
-                self.assertIn("wanted 7d", line)
+                self.assertIn("expected 7d", line)
 
 
 if __name__ == "__main__":

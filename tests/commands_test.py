@@ -109,7 +109,7 @@ steps:
     out: {n: script.n}
 """)
         checked = self.berth("check", "flow.yaml").err.decode()
-        self.assertRegex(checked, "flow.yaml:3: task pipe: its command has 1.*KiB, and its shell reads it from a file")
+        self.assertRegex(checked, "flow.yaml:3: task pipe: its command has 1.*KiB, so its shell reads it from a file")
         self.assertRegex(checked, "task script: BERTH_IN_X is too long for the environment and left out; .berth-task.json has")
         finished = self.berth("run", "flow.yaml")
         self.assertIn("left out: BERTH_IN_X", finished.err.decode())

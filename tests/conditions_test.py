@@ -69,7 +69,7 @@ steps:
 
     def test_what_cannot_be_decided_fails_its_task_and_says_why(self):
         for report, said in (("loss: 1", "r.json: not JSON"), ('{"los": 1}', "r.json: there is no 'loss'; did you mean 'los'?"),
-                             ('{"loss": "high"}', "'high' is no number"), ('{"loss": {}}', "'loss' is a map")):
+                             ('{"loss": "high"}', "'high' is not a number"), ('{"loss": {}}', "'loss' is a map")):
             self.write("flow.yaml", """name: wrong
 steps:
   a: {in: {i: given}, run: 'cp {in.i} {out.r}', out: {r: r.json}}
@@ -95,7 +95,7 @@ steps:
         self.run_flow(code=1)
         why = {task: self.house.json("why", f"large-1/{task}")["attempts_made"][0]["detail"] for task in "bm"}
         self.assertIn("r.json: it has 1100000 bytes, more than the 1048576", why["b"])
-        self.assertIn("a has not told a metric 'loss' (print ::berth NAME=VALUE)", why["m"])
+        self.assertIn("a has not reported a metric 'loss' (print ::berth NAME=VALUE)", why["m"])
 
     def test_a_decision_stands_when_the_runner_was_killed(self):
         self.write("flow.yaml", self.FLOW + "  last: {needs: [refine, check], run: 'until test -e go; do sleep 0.05; done'}\n"

@@ -144,7 +144,7 @@ class Noted(Case):
         self.berth("run", "flow.yaml", code=1)
         why = self.berth("why", "flow-1/one").out.decode()
         self.assertIn("it has no program bash", why)
-        self.assertIn("say shell: sh", why)
+        self.assertIn("write shell: sh", why)
         self.assertEqual(len(self.said("run ")), 1, "it failed for good")
 
     def test_an_engine_that_is_told_to_end_while_it_makes_a_container_leaves_none(self):
@@ -320,7 +320,7 @@ class Real(Case):
         self.assertIn(b"exit 7", self.berth("why", "flow-1/odd").out)
         why = self.berth("why", "flow-1/bash").out
         self.assertIn(b"it has no program bash", why)
-        self.assertIn(b"say shell: sh", why)
+        self.assertIn(b"write shell: sh", why)
 
     def test_a_name_that_means_another_image_runs_its_tasks_again(self):
         self.flow("  one:\n    run: cat /version > {out.v}\n    out: {v: v.txt}\n")

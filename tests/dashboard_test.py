@@ -88,7 +88,7 @@ class Dashboard(Case):
         since = lambda time: self.ask("GET", f"/v1/runs/sweep-1/trials.csv?changed-since={time}").text.splitlines()
         self.assertEqual(since("2020-01-01T00:00:00Z"), csv)
         self.assertEqual([len(since("2099-01-01T00%3A00%3A00Z")), since("2099-01-01T00:00:00Z")[0][:8]], [1, b"id,state"])
-        self.assertEqual(self.json("/v1/runs/sweep-1/importance")["because"][:9], "wanted 10", "an answer, and no fault")
+        self.assertEqual(self.json("/v1/runs/sweep-1/importance")["because"][:20], "expected at least 10", "an answer, and no fault")
         for query in ("changed-since=yesterday", "sort=x", "tail", "=", "changed-since=" + "9" * 600):
             self.assertEqual(self.ask("GET", f"/v1/runs/sweep-1/trials.csv?{query}").status, 400, query)
 
@@ -170,7 +170,7 @@ class Dashboard(Case):
         until(lambda: self.house.counts(run)["running"] == 2, "both run")
         stopped = self.ask("POST", f"/v1/runs/{run}/stop")
         self.assertEqual(stopped.status, 200, stopped.text)
-        self.assertIn("stopped; go on with", json.loads(stopped.text)["said"])
+        self.assertIn("stopped; resume it with", json.loads(stopped.text)["said"])
         self.write("go", "")
         resumed = self.ask("POST", f"/v1/runs/{run}/resume")
         self.assertEqual((resumed.status, json.loads(resumed.text)["run"]["id"]), (200, run))

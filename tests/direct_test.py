@@ -47,7 +47,7 @@ class Direct(SshCase):
 
     def refused(self, finished):
         """Why files went through here: told once."""
-        told = [line for line in finished.err.decode().splitlines() if "come through this machine" in line]
+        told = [line for line in finished.err.decode().splitlines() if "go through this machine" in line]
         self.assertEqual(len(told), 1, finished)
         for host in (self.first, self.second):
             self.assertIn(f"127.0.0.1:{host.tap.port if host.tap else host.port}", told[0])
@@ -230,7 +230,7 @@ class Direct(SshCase):
 
     @unittest.skipUnless(FULL, "a minute each")
     def test_a_host_that_freezes_as_it_sends_is_given_up(self):
-        self.assertIn("no word", self.frozen(self.pushes))
+        self.assertIn("no message", self.frozen(self.pushes))
 
     @unittest.skipUnless(FULL, "a minute each")
     def test_a_host_that_freezes_as_it_takes_is_given_up(self):

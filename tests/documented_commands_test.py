@@ -56,7 +56,6 @@ class Typed(TypedPage):
             self.write("clusters.yaml", self.bed.clusters())
             self.write("sweep.yaml", SWEEP)
 
-
     def test_a_wrong_command_is_noticed(self):
         for block in ("sh\nberth runs --sort", "sh\nberth runs   # exit code 2", "console\n$ berth runs\nno such line"):
             with self.subTest(block), self.assertRaises(AssertionError):

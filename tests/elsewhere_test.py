@@ -58,7 +58,7 @@ class Fetched(Elsewhere):
         good, bad = hashlib.sha256(b"one").hexdigest(), "0" * 64
         self.copy_flow("{url: %s/a, sha256: %s}" % (self.server.url, bad))
         self.run_flow(code=1)
-        self.assertIn(f"it came with the checksum {good}, and the flow wants {bad}",
+        self.assertIn(f"the download has the checksum {good}, and the flow expects {bad}",
                       self.berth("why", "flow-1/copy").out.decode())
         self.copy_flow("{url: %s/a, sha256: %s}" % (self.server.url, good))
         self.assertEqual(self.ran(self.run_flow()), ["copy"])
@@ -147,7 +147,7 @@ class Fetched(Elsewhere):
         self.assertEqual(self.server.methods(), [])
         plan = self.berth("run", "--plan", "flow.yaml").out.decode()
         self.assertIn(f"{self.server.url}/big: 3 MiB, would be fetched\n", plan)
-        self.assertIn(f"{self.server.url}/big has to be fetched", plan)
+        self.assertIn(f"{self.server.url}/big has to be downloaded", plan)
         self.assertEqual(self.server.methods(), ["HEAD"])
         self.run_flow()
         plan = self.house.json("run", "--plan", "flow.yaml")
@@ -161,9 +161,9 @@ class Fetched(Elsewhere):
         process = self.house.start("run", "flow.yaml", env={"TURN": str(self.dir)})
         until((self.dir / "other").exists, "what does not take it in runs")
         err = []
-        until(lambda: err.append(os.read(process.stderr.fileno(), 4096)) or b"waits: fetching " in b"".join(err),
+        until(lambda: err.append(os.read(process.stderr.fileno(), 4096)) or b"waits: downloading " in b"".join(err),
               "the reason is told")
-        until(lambda: "fetching http" in self.berth("why", "flow-1/copy").out.decode(), "why knows it")
+        until(lambda: "downloading http" in self.berth("why", "flow-1/copy").out.decode(), "why knows it")
         begun = time.monotonic()
         process.send_signal(signal.SIGTERM)
         _, rest = process.communicate(timeout=20)
@@ -238,9 +238,9 @@ class S3(Elsewhere):
         self.copy_flow("s3://data/x")
         for changes, words in (({"AWS_SECRET_ACCESS_KEY": "wrong"}, ["403 Forbidden", "SignatureDoesNotMatch", "secret right?"]),
                                ({"AWS_SECRET_ACCESS_KEY": ""}, ["403 Forbidden", "no credentials for AWS: set AWS_ACCESS_KEY_ID"]),
-                               ({"AWS_ENDPOINT_URL_S3": "ftp://x"}, ["AWS_ENDPOINT_URL: wanted https://HOST"])):
+                               ({"AWS_ENDPOINT_URL_S3": "ftp://x"}, ["AWS_ENDPOINT_URL: expected https://HOST"])):
             finished = self.berth("run", "flow.yaml", env=changes, code=1)
-            for word in ["s3://data/x", *words] if "wanted" not in words[0] else words:
+            for word in ["s3://data/x", *words] if "expected" not in words[0] else words:
                 self.assertIn(word, finished.err.decode())
             self.assertNotIn("sEcr/et", finished.err.decode())
         self.s3.secrets = {}

@@ -152,10 +152,10 @@ for line in sys.stdin:
 
     def test_what_is_no_answer_fails_the_run_with_the_reason(self):
         silent = "time.sleep(60)"
-        for script, reason in (("print('what?', flush=True); time.sleep(9)", "answer is none of"),
+        for script, reason in (("print('what?', flush=True); time.sleep(9)", "from the proposer, got "),
                                ("sys.exit('cannot think')", "ended without an answer: cannot think"),
                                ("print('x' * 70000, flush=True); time.sleep(9)", "a line of more than 65536 bytes"),
-                               ("print('{\"wait\": true}', flush=True); time.sleep(9)", "nothing runs that could end"),
+                               ("print('{\"wait\": true}', flush=True); time.sleep(9)", "no trial is running"),
                                (silent, "did not answer within 300ms")):
             patience = "300ms" if script == silent else "9s"
             self.assertIn(reason, self.search(script, f", patience: {patience}", code=1).out.decode(), script)
@@ -211,7 +211,7 @@ goal: [{metric: gain}, {metric: cost, direction: min}]
 """)
         self.berth("run", "sweep.yaml")
         self.assertEqual(sorted(self.house.json("show", "sweep-1")["front"]), ["sweep-1/1", "sweep-1/2", "sweep-1/5"])
-        self.assertIn(b"none is better in all goals", self.berth("best", "sweep-1").out)
+        self.assertIn(b"no trial is better in all goals", self.berth("best", "sweep-1").out)
 
     def test_the_best_runs_once_more_and_is_told_to_save(self):
         self.write("sweep.yaml", """
@@ -252,7 +252,7 @@ parallel: 1
         near = [task["params"]["x"] for task in self.house.tasks("near-2")]
         self.assertEqual(near[0], best("far-1"))
         self.assertTrue(all(abs(x - 370) < 150 for x in near[:3]), near)
-        self.assertIn("learns from no trial", self.one_line(self.berth("run", "--warm-start", "wide-1", "wide.yaml",
+        self.assertIn("does not learn from trials", self.one_line(self.berth("run", "--warm-start", "wide-1", "wide.yaml",
                                                                        code=2)))
         self.write("other.yaml", text.replace("METHOD", "tpe").replace("COUNT", "10").replace("370", "y").replace(
             "{x: {min: 0, max: 1000, type: int}}", "{y: {min: 0, max: 1000, type: int}}"))
@@ -309,8 +309,8 @@ class Causes(Case):
         return self.berth("why", f"{name}/1").out.decode()
 
     def test_no_score(self):
-        self.assertIn("it reported no acc, which its goal is about; it reported nothing", self.why("echo acc=1"))
-        self.assertIn("it reported no acc, which its goal is about; it reported loss, epoch",
+        self.assertIn("it never reported acc, which its goal requires; it reported no metrics", self.why("echo acc=1"))
+        self.assertIn("it never reported acc, which its goal requires; it reported loss, epoch",
                       self.why("echo ::berth loss=1 epoch=2"))
 
     def test_a_checkpoint_that_is_not_reported_again(self):
@@ -318,7 +318,7 @@ class Causes(Case):
 [ ! -e $1/state ] || exit 0
 touch $1/state && echo ::berth acc=1 && kill -9 $$
 """)
-        self.assertIn("what a script finds there it reports again", self.why("./x {checkpoint}", "retries: 1"))
+        self.assertIn("a script that continues from it must report again", self.why("./x {checkpoint}", "retries: 1"))
 
     def test_not_a_number(self):
         why = self.why("echo '::berth acc=nan'")

@@ -79,14 +79,14 @@ save_best: true
     def test_where_all_break_one_there_is_no_best(self):
         self.constrained("[latency < 5]")
         text = self.one_line(self.berth("best", "bound-1", code=3))
-        self.assertIn("bound-1: no trial that has finished keeps all constraints yet", text)
+        self.assertIn("bound-1: no finished trial meets all constraints yet", text)
         shown = self.berth("show", "bound-1").out.decode()
         self.assertNotIn("best bound-1", shown)
-        self.assertIn("no trial is the best: none keeps latency < 5\n", shown)
+        self.assertIn("no best trial: none meets latency < 5\n", shown)
 
     def test_a_trial_that_does_not_report_what_is_constrained_has_failed(self):
         self.constrained("[memory < 5]", code=1)
-        self.assertIn("reported no memory, which its goal and constraints are about",
+        self.assertIn("never reported memory, which its goal and constraints require",
                       self.berth("why", "bound-1/1").out.decode())
 
     def test_an_unknown_column_is_told_with_those_there_are(self):
@@ -111,7 +111,7 @@ save_best: true
         self.sweep(values="[2, 1, 5, 4, 9]")
         text = self.berth("show", "sweep-1").out.decode()
         chart = text[text.index("score of 5 trials"):].splitlines()
-        self.assertEqual(chart[0], "score of 5 trials; * the best so far")
+        self.assertEqual(chart[0], "score of 5 trials; * marks the best so far")
         self.assertEqual(chart[1], "9.5 |    *", "trial 5 is the best, and in the top row")
         self.assertEqual(chart[8], "1.5 | o")
         drawn = "".join(line.partition("|")[2] for line in chart[1:9])
@@ -181,7 +181,7 @@ class Learning(Views):
     def test_charts_of_what_is_asked_for(self):
         self.learned()
         text = self.berth("show", "learn-1", "--chart").out.decode()
-        for title in ("loss of 12 trials", "by report, of the leading trials:  1 /5  2 /3",
+        for title in ("loss of 12 trials", "of the leading trials by report:  1 /5  2 /3",
                       "loss by lr (logarithmic), 12 trials", "by net, 12 trials"):
             self.assertIn(title, text)
         curves = self.berth("show", "learn-1", "--chart", "curves").out.decode()
@@ -249,7 +249,7 @@ class Compare(Views):
         text = self.berth("compare", "a-1", "b-1").out.decode()
         self.assertRegex(text, r"run +state +done +failed +best score +trial +median")
         self.assertRegex(text, r"best trial's +a-1 +b-1\n")
-        self.assertIn("score of the parameters that all have tried (2)", text)
+        self.assertIn("score of the parameters in common (2)", text)
 
     def test_by_another_metric(self):
         self.sweep("a")
@@ -267,7 +267,7 @@ class Compare(Views):
         self.assertEqual((document["runs"][1]["best"], document["runs"][1]["best_score"]), (None, None))
         self.assertEqual(document["shared"], [])
         self.berth("run", "--", "true")
-        self.assertIn("has a goal; say", self.one_line(self.berth("compare", "true-1", "true-2", code=2)))
+        self.assertIn("has a goal; choose", self.one_line(self.berth("compare", "true-1", "true-2", code=2)))
         self.berth("compare", "a-1", code=2)
         self.berth("compare", "a-1", "nothing-1", code=2)
 

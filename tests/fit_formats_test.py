@@ -115,16 +115,16 @@ class FilesOfBenchmarkTools(Case):
     def test_counts_that_a_file_lacks_are_unknown_and_not_zero(self):
         fit, notes = self.fit(self.write("genai", writers.genai_perf_csv_2024(self.closed)), "--llm", MODEL)
         self.assertEqual(fit["points"], len(self.closed))
-        self.assertIn("and 5 more: not said how many requests were completed: taken to be enough", notes)
-        self.assertIn("and 5 more: not said how many requests failed: taken to be none", notes)
+        self.assertIn("and 5 more: the number of completed requests is not known; assumed to be enough", notes)
+        self.assertIn("and 5 more: the number of failed requests is not known; assumed to be 0", notes)
         files = writers.guidellm_02(self.closed, counts="other_counts")
         report = json.loads(files["benchmarks.json"])
         for benchmark in report["benchmarks"]:
             del benchmark["run_stats"]
         fit, notes = self.fit(self.write("guidellm", {"benchmarks.json": json.dumps(report)}))
         self.assertEqual(fit["points"], len(self.closed))
-        self.assertNotIn("were completed", notes)  # its metrics count them
-        self.assertIn("not said how many requests failed", notes)
+        self.assertNotIn("number of completed requests", notes)  # its metrics count them
+        self.assertIn("the number of failed requests is not known", notes)
 
     def test_a_run_without_streaming_says_so(self):
         report = self.write("trt", writers.trtllm_report(self.closed[:1], streaming=False)) + "/report-0.json"
@@ -162,14 +162,14 @@ class FilesOfBenchmarkTools(Case):
         self.assertEqual(fit["points"], len(self.closed))
         for name, reason in (("nan.json", "there is no 'mean_ttft_ms'"), ("cut.json", "not JSON"),
                              ("infinite.json", 'duration: '), ("short.jsonl", "there is no 'mean_ttft_ms'")):
-            self.assertRegex(notes, f"{name}: {reason}.*; the file is left out")
+            self.assertRegex(notes, f"{name}: {reason}.*; the file is skipped")
             done = self.berth("fit", f"{folder}/{name}", f"{folder}/openai-0.json", code=2)
             self.assertIn(f"{name}: {reason}".encode(), done.err)
 
     def test_a_directory_without_a_readable_file_says_why(self):
         folder = self.write("runs", {"cut.json": '{"model_id":', "notes.json": "{}"})
         done = self.berth("fit", folder, code=2)
-        self.assertRegex(done.err.decode(), r"no file of a benchmark tool in it: .*cut.json: not JSON.*notes.json: no benchmark tool")
+        self.assertRegex(done.err.decode(), r"contains no output of a known benchmark tool: .*cut.json: not JSON.*notes.json: not the output")
 
 
 if __name__ == "__main__":

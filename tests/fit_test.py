@@ -78,7 +78,7 @@ class Fit(Case):
         self.write("runs/notes.json", {"hello": 1})
         held = self.write("held.json", vllm_result(20, 400))
         done = self.berth("fit", str(self.house.path / "runs"), "--held-out", held, "--check", "--json")
-        self.assertIn(b"notes.json: no benchmark tool wrote it; left out", done.err)
+        self.assertIn(b"notes.json: not the output of a known benchmark tool; skipped", done.err)
         [fit] = json.loads(done.out)["fits"]
         self.assertEqual(fit["model"], "org/llm")
         self.assertEqual(len(fit["check"]), 7)
@@ -86,8 +86,8 @@ class Fit(Case):
         self.assertTrue(last["heldOut"])
         self.assertLess(abs(last["itlFitted"] / last["itl"] - 1), 0.03)
         text = self.berth("fit", str(self.house.path / "runs"), "--check").out.decode()
-        self.assertRegex(text, r"ITL by requests side by side, to \d+\.\d ms: = measured, \| fitted\n +1\.0 =")
-        self.assertRegex(text, r"measure next: \d+ side by side with \d+ tokens in, 200 out; ")
+        self.assertRegex(text, r"ITL by concurrent requests, to \d+\.\d ms: = measured, \| fitted\n +1\.0 =")
+        self.assertRegex(text, r"measure next: \d+ concurrent, with \d+ tokens in, 200 out; ")
 
     def test_writes_into_a_document_and_keeps_the_rest(self):
         rows = self.write("rows.csv", rows_text())
@@ -116,14 +116,14 @@ class Fit(Case):
         rows = self.write("rows.csv", rows_text())
         wrong = self.write("wrong.csv", "batch,prefill_tokens,context_tokens,ms\n1,0,100,8\n1,0,100,fast\n")
         for arguments, code, message in (
-                ([wrong], 2, b"wrong.csv:3:9: ms: wanted a number from 1e-06 to 1000000000, found 'fast'"),
-                ([self.write("x.json", "{\"a\": 1}")], 2, b"x.json: wanted a result of guidellm"),
-                ([rows, "-o", "x/out.json"], 2, b"--write: the files do not tell the model; give --llm"),
+                ([wrong], 2, b"wrong.csv:3:9: ms: expected a number from 1e-06 to 1000000000, got 'fast'"),
+                ([self.write("x.json", "{\"a\": 1}")], 2, b"x.json: expected a result of guidellm"),
+                ([rows, "-o", "x/out.json"], 2, b"--write: the files do not name the model; give --llm"),
                 ([str(self.house.path / "none")], 2, b"/none: No such file or directory"),
                 ([rows, "--llm", "m", "--accelerator", "a", "-o", str(self.house.path / "none/out.json")], 2,
                  b"/none/out.json: No such file or directory"),
                 ([self.write("few.json", vllm_result(1, 100, requests=50))], 2, b"it has 50 requests, fewer than 100"),
-                ([str(DATA / "splitwise.csv"), rows, "--accelerator", "x"], 2, b"--accelerator: wanted one of")):
+                ([str(DATA / "splitwise.csv"), rows, "--accelerator", "x"], 2, b"--accelerator: expected one of")):
             done = self.berth("fit", *arguments, code=code)
             self.assertIn(message, done.err)
             self.assertEqual(done.out, b"")
@@ -136,7 +136,7 @@ class Fit(Case):
         self.assertIn(b"form sum, which nothing is left to judge by\n", done.out)
         self.assertRegex(done.out, rb"beta +0\.14286 +not known")
         self.assertNotIn(b"relative error", done.out)
-        self.assertIn(b"alpha, beta can be made to meet 2 independent measurements", done.err)
+        self.assertIn(b"alpha, beta fit 2 independent measurements exactly", done.err)
 
 
 class FitOfMetrics(Case):
@@ -196,14 +196,14 @@ class FitOfMetrics(Case):
         url = self.prometheus.url
         closed = f"http://127.0.0.1:{free_port()}"
         for arguments, code, message in (
-                ([], 2, "wanted files to fit, or --prometheus"),
+                ([], 2, "expected files to fit, or --prometheus"),
                 (["rows.csv", "--window", "5m"], 2, "--from, --to and --window go with --prometheus"),
                 (["--prometheus", url], 2, "--prometheus: give --from, too"),
-                (["--prometheus", url, "--from", "noon"], 2, "--from: wanted a time such as 2026-11-21T05:04:03Z"),
-                (["--prometheus", url, "--from", "1h", "--to", "2h"], 2, "wanted 1 to 2000 windows of 5m, found -12"),
-                (["--prometheus", url, "--from", "365d"], 2, "wanted 1 to 2000 windows of 5m, found 105120"),
-                (["--prometheus", url, "--from", "1h", "--window", "1s"], 2, "--window: wanted 10s to 1d, found '1s'"),
-                (["--prometheus", "ftp://x", *self.times], 2, "--prometheus: wanted a URL such as http://host:9090"),
+                (["--prometheus", url, "--from", "noon"], 2, "--from: expected a time such as 2026-11-21T05:04:03Z"),
+                (["--prometheus", url, "--from", "1h", "--to", "2h"], 2, "expected 1 to 2000 windows of 5m, got -12"),
+                (["--prometheus", url, "--from", "365d"], 2, "expected 1 to 2000 windows of 5m, got 105120"),
+                (["--prometheus", url, "--from", "1h", "--window", "1s"], 2, "--window: expected 10s to 1d, got '1s'"),
+                (["--prometheus", "ftp://x", *self.times], 2, "--prometheus: expected a URL such as http://host:9090"),
                 (["--prometheus", url, "--from", "1h"], 2, f"{url}: no server of vLLM had requests then"),
                 (["--prometheus", f"{url}/nowhere", *self.times], 2, "/nowhere: the server answers 404"),
                 (["--prometheus", closed, *self.times], 3, f"{closed}/api/v1/query_range?…: ")):

@@ -147,15 +147,15 @@ class Flow(Case):
         self.assertEqual(ran("--params", "values.yaml", "--set", "n=1", "map"), ["map/A", "map/B"])
         self.assertEqual(ran("--set", "who=[A, B]", "--force", "map"), ["all", "map/A", "map/B", "twice/A", "twice/B"])
         plan = self.berth("run", "--plan", "sheet.yaml", "--set", "who=[A, C]").out.decode()
-        self.assertIn("map/C: head -n 1 < data/C.txt > out/C.n\n  no earlier run of the flow has it\n", plan)
+        self.assertIn("map/C: head -n 1 < data/C.txt > out/C.n\n  no earlier run of the flow has this task\n", plan)
         plan = json.loads(self.berth("--json", "run", "--plan", "sheet.yaml", "--set", "who=A", "--set", "n=3").out)
         self.assertEqual(plan["steps"][0]["tasks"][0]["because"],
                          ["since sheet-3: command: head -n 1 < data/A.txt > out/A.n -> head -n 3 < data/A.txt > out/A.n",
                           "since sheet-3: parameter n: 1 -> 3"])
-        for wrong, told in ((["--set", "m=1"], b"the flow has no parameter 'm'"), (["--set", "n"], b"wanted NAME=VALUE"),
+        for wrong, told in ((["--set", "m=1"], b"the flow has no parameter 'm'"), (["--set", "n"], b"expected NAME=VALUE"),
                             (["mop"], b"did you mean 'map'?"), (["--force", "al"], b"did you mean 'all'?")):
             self.assertIn(told, self.berth("run", "sheet.yaml", *wrong, code=2).err)
-        self.assertIn(b"sheet.yaml: a flow: nothing is wrong", self.berth("check", "sheet.yaml", "--set", "who=A").out)
+        self.assertIn(b"sheet.yaml: a flow: valid", self.berth("check", "sheet.yaml", "--set", "who=A").out)
         self.assertIn(b"there is no file data/D.txt", self.berth("check", "sheet.yaml", "--set", "who=D", code=2).err)
         self.assertIn(b"are for flows", self.berth("run", "--set", "a=1", "--", "true", code=2).err)
 
@@ -258,7 +258,7 @@ steps:
         (self.dir / "bin").mkdir()
         refused = self.berth("run", "p.yaml", env={"PATH": str(self.dir / "bin")}, code=2)
         self.assertIn(b"p.yaml:1: steps.a.run: bash: no such program in PATH", refused.err)
-        self.assertIn(b"say shell: sh", refused.err)
+        self.assertIn(b"write shell: sh", refused.err)
         self.assertEqual(self.house.json("runs")["runs"], [])
         self.write("p.yaml", "shell: sh\n" + "steps: {a: {run: 'echo x > {out.x}', out: {x: x.txt}}}\n")
         self.berth("run", "p.yaml", env={"PATH": str(self.dir / "bin")})
@@ -280,7 +280,7 @@ steps:
         self.run_flow(name="e.yaml", code=1)
         self.write("e.yaml", steps % ("two", "[1]", "cat {in.x} > {out.y}; true"))
         retried = self.berth("retry", "e-1", code=1)
-        self.assertIn(b"e.yaml was edited since: take that with berth retry --file e-1", retried.err)
+        self.assertIn(b"e.yaml was edited since: to use the edited file, run berth retry --file e-1", retried.err)
         shown = json.loads(self.berth("--json", "retry", "--file", "e-1").out)
         self.assertEqual(self.states(shown), {"a": "done", "b/1": "done", "b/2": "skipped"})
         self.assertEqual(self.read("y1.txt"), "two\n")
@@ -309,7 +309,7 @@ steps:
         os.chmod(objects[0], 0o600)
         objects[0].write_text("9999\n")
         damaged = self.berth("cache", "--verify", code=1)
-        self.assertIn(b"holds other bytes", damaged.out)
+        self.assertIn(b"contains other bytes", damaged.out)
         self.assertEqual(self.ran(self.run_flow()), ["sum"], "what was damaged is made again")
         self.assertEqual(self.read("total.txt"), "1000\n")
         gone = self.house.json("cache", "--collect", "--unused-for", "0s")
@@ -336,7 +336,7 @@ steps:
                 for name in "xy":
                     (self.dir / name).unlink()
                 again = self.berth("run", f"g{size}.yaml")
-                self.assertIn(b"holds other bytes than it did; it is now", again.err)
+                self.assertIn(b"contains other bytes than it did; it is now", again.err)
                 for name in "xy":
                     self.assertEqual((self.dir / name).read_bytes(), b"a" * size)
                 self.assertEqual(self.house.counts(f"g{size}-2")["done"], 1, "made again")
@@ -383,7 +383,7 @@ steps:
         if os.getuid() == 0:  # whom no mode keeps from writing
             shown = self.run_flow(name="f.yaml", code=1)
             self.assertEqual(shown["tasks"][0]["cause"], "not as declared")
-            self.assertIn(b"its input text is not what it was: data/corpus.txt", self.berth("why", "f-1/a").out)
+            self.assertIn(b"its input text was changed: data/corpus.txt", self.berth("why", "f-1/a").out)
             self.berth("cache", "--collect", "--unused-for", "0s")
         else:
             self.run_flow(name="f.yaml")
@@ -499,7 +499,7 @@ steps:
         self.write("f.yaml", "steps:\n  a: {run: 'exit 3'}\n")
         self.berth("run", "f.yaml", code=1)
         self.write("f.yaml", "cluster: elsewhere\nsteps:\n  a: {run: 'true'}\n")
-        self.assertIn("cluster: f-1 stays where it is", self.one_line(self.berth("retry", "--file", "f-1", code=2)))
+        self.assertIn("cluster: f-1 cannot move to another cluster", self.one_line(self.berth("retry", "--file", "f-1", code=2)))
         (self.dir / "f.yaml").unlink()
         self.assertIn("f.yaml", self.one_line(self.berth("retry", "--file", "f-1", code=2)))
         self.assertEqual(self.house.json("show", "f-1")["run"]["state"], "failed")
@@ -568,7 +568,7 @@ steps:
         self.write("f.yaml", "steps:\n  a: {run: 'mkdir {out.x}', out: {x: dir}}\n"
                    "  b: {run: 'rmdir {out.y}; touch {out.y}', out: {y: file/}}\n")
         self.assertEqual(self.states(self.run_flow(name="f.yaml", code=1)), {"a": "failed", "b": "failed"})
-        self.assertIn(b"dir is a directory, wanted a file", self.berth("why", "f-1/a").out)
+        self.assertIn(b"dir is a directory, expected a file", self.berth("why", "f-1/a").out)
 
     def test_rm_follows_no_link(self):
         self.write("precious/gold", "gold")
@@ -615,7 +615,7 @@ steps:
         self.write("o/mine", "")
         self.berth("run", "w.yaml", code=1)
         why = self.berth("why", "w-2/a").out.decode()
-        self.assertIn("its result could not be brought to its place", why)
+        self.assertIn("its result could not be put in its place", why)
         self.assertNotIn("not in the cache", why)
         self.assertIn("o/mine: not written by this step", why)
 

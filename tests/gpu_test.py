@@ -88,15 +88,15 @@ class Gpu(Case):
         self.assertEqual(held, [0, 1, 2, 3])
         placed = self.house.json("place", 2)
         self.assertEqual((placed["devices"], placed["held"]), ([6, 7], held))
-        self.assertIn(b"held       0-3 (--all looks at them too)\n", self.berth("place", 2).out)
+        self.assertIn(b"in use     0-3 (--all includes them)\n", self.berth("place", 2).out)
         everything = self.house.json("place", 2, "--all")
         self.assertEqual(everything["devices"], [2, 3])
         self.assertNotIn("held", everything)
         self.assertEqual(self.house.json("place", 2, "--available", "0-3")["devices"], [2, 3])
         self.assertEqual(self.house.json("place", 8, "--topology", "dgx1-v100")["devices"], list(range(8)))
         busy = self.one_line(self.berth("place", 5, code=3))
-        self.assertIn("5 devices wanted, available: 4-7; held: 0-3, berth machine says by whom, --all", busy)
-        self.assertIn("--require: 2 not among the available: 4-7; held: 0-3",
+        self.assertIn("5 devices requested, available: 4-7; in use: 0-3 (see berth machine; --all includes them)", busy)
+        self.assertIn("--require: 2 not among the available: 4-7; in use: 0-3",
                       self.one_line(self.berth("place", 2, "--require", "2", code=3)))
         self.assertIn("--available", self.one_line(self.berth("place", 2, "--all", "--available", "0-3", code=2)))
         shares = self.house.start("run", "--cpu", "0.01", "--gpu-mem", "1G", "--", "./task")
@@ -139,9 +139,9 @@ class Gpu(Case):
         self.assertIn(b"gpu 1, cpu 1, gpu_mem_min 27.9 GiB",
                       self.berth("run", "--plan", "--gpu", 1, "--gpu-mem-min", "30G", "--", "true").out)
         for options, why in (
-                (["--gpu", 2, "--gpu-mem-min", "30G"], "gpu: wanted 2 with a gpu_mem_min of 27.9 GiB, the total is 1"),
+                (["--gpu", 2, "--gpu-mem-min", "30G"], "gpu: requested 2 with a gpu_mem_min of 30G, the total is 1"),
                 (["--gpu-mem-min", "99GiB"],
-                 "gpu: wanted 1 with a gpu_mem_min of 99 GiB, the total is 0; the largest has 80 GiB")):
+                 "gpu: requested 1 with a gpu_mem_min of 99 GiB, the total is 0; the largest has 80 GiB")):
             self.assertIn(why, self.one_line(self.berth("run", *options, "--", "true", code=3)))
         held = self.house.start("run", "--gpu-require", "0", "--", "./task", "brief")
         self.assertEqual(held.wait(20), 0)
@@ -155,27 +155,27 @@ class Gpu(Case):
                                                       for text in options)), ",".join(placed))
         self.assertEqual(self.cards("--gpu-require", "gpu-2,4-5"), "gpu-2,gpu-4,gpu-5", "so many go without saying")
         for options, why, code in (
-                (["--gpu-require", "8"], "gpu: wanted with 8 (gpu_require), which is no device of this machine", 3),
+                (["--gpu-require", "8"], "gpu: requested device 8 (gpu_require), which is not a device of this machine", 3),
                 (["--gpu", 3, "--gpu-policy", "static-dgx1-volta"],
-                 "gpu: wanted 3 as a group of gpu_policy static-dgx1-volta, which has none here", 3),
+                 "gpu: requested 3 as a group of gpu_policy static-dgx1-volta, which has none here", 3),
                 (["--gpu", 1, "--gpu-require", "0,1"], "gpu_require: 2 devices are more than a gpu of 1", 2),
-                (["--gpu-require", "0,gpu-0"], "gpu: wanted with 0 and gpu-0 (gpu_require), which are one device", 3),
+                (["--gpu-require", "0,gpu-0"], "gpu: requested devices 0 and gpu-0 (gpu_require), which are the same device", 3),
                 (["--gpu", 0, "--gpu-mem-min", "30G"], "gpu_mem_min: no gpu is asked for", 2),
                 (["--gpu", 0, "--gpu-mem", "10G"], "gpu_mem: no gpu is asked for", 2),
                 (["--gpu-policy", "simple"], "gpu_policy: no gpu is asked for", 2),
                 (["--gpu", 1, "--gpu-policy", "simpel"], "did you mean 'simple'?", 2),
-                (["--gpu", 1, "--gpu-objective", "max"], "--gpu-objective: wanted sum, min or ring, found 'max'", 2)):
+                (["--gpu", 1, "--gpu-objective", "max"], "--gpu-objective: expected sum, min or ring, got 'max'", 2)):
             self.assertIn(why, self.one_line(self.berth("run", *options, "--", "true", code=code)))
 
     def test_a_required_card_that_is_held_is_waited_for_with_its_reason(self):
         first = self.house.start("run", "--cpu", "0.01", "--gpu-require", "5", "--", "./task")
         until(lambda: self.marks() == [["+", "gpu-5"]], "it runs")
         second = self.house.start("run", "--cpu", "0.01", "--name", "second", "--gpu-require", "5", "--", "./task")
-        until(lambda: b"wanted with 5 (gpu_require), which is held, free 7 of 8; held by task-1 1" in
+        until(lambda: b"requested device 5 (gpu_require), which is in use, free 7 of 8; used by task-1 1" in
               self.house.run("why", "second-1/1").out, "it says what it waits for")
         group = ("--gpu", 2, "--gpu-policy", "static-dgx1-volta", "--gpu-require", "5")
         plan = json.loads(self.berth("run", "--json", "--plan", *group, "--", "true").out)
-        self.assertIn("which is held", plan["why_no_more"])
+        self.assertIn("which is in use", plan["why_no_more"])
         self.go()
         self.assertEqual((first.wait(20), second.wait(20)), (0, 0))
         self.assertEqual([mark for mark in self.marks()], [["+", "gpu-5"], ["-", "gpu-5"]] * 2)
@@ -185,19 +185,19 @@ class Gpu(Case):
         group = ("--cpu", "0.01", "--gpu-policy", "static-dgx1-pascal")
         first = self.house.start("run", "--cpu", "0.01", "--gpu-require", "0,1,4,5", "--", "./task")
         until(lambda: self.marks(), "it runs")
-        for options, why in ((("--gpu", 4), "wanted 4 as a group of gpu_policy static-dgx1-pascal, which has none free here"),
-                             (("--gpu", 2, "--gpu-require", 2), "wanted 2 with 2 as a group of gpu_policy"
+        for options, why in ((("--gpu", 4), "requested 4 as a group of gpu_policy static-dgx1-pascal, which has none free here"),
+                             (("--gpu", 2, "--gpu-require", 2), "requested 2 with 2 as a group of gpu_policy"
                               " static-dgx1-pascal, which has none free here"),
-                             (("--gpu", 8), "wanted 8, free 4 of 8")):
+                             (("--gpu", 8), "requested 8, free 4 of 8")):
             last = self.house.start("run", *group, *options, "--", "./task")
             run = until(lambda: [each["id"] for each in self.house.json("runs")["runs"] if each["runner"] == last.pid], why)[0]
             until(lambda: why in self.house.run("why", f"{run}/1").out.decode(), "it says what it waits for")
-            if "wanted 8" not in why:
+            if "requested 8" not in why:
                 last.send_signal(signal.SIGINT)
                 self.assertEqual(last.wait(20), 130)
-        for options, why in ((("--gpu", 3), "wanted 3 as a group of gpu_policy static-dgx1-pascal, which has none here"),
+        for options, why in ((("--gpu", 3), "requested 3 as a group of gpu_policy static-dgx1-pascal, which has none here"),
                              (("--gpu", 2, "--gpu-require", "0,5"),
-                              "wanted 2 with 0,5 as a group of gpu_policy static-dgx1-pascal, which has none here")):
+                              "requested 2 with 0,5 as a group of gpu_policy static-dgx1-pascal, which has none here")):
             self.assertIn(why, self.one_line(self.berth("run", *group, *options, "--", "true", code=3)))
         self.go()
         self.assertEqual((first.wait(20), last.wait(20)), (0, 0))
@@ -229,7 +229,7 @@ class Gpu(Case):
         finished = self.berth("run", "--gpu", 1, "--", "sh", "-c", "echo $CUDA_VISIBLE_DEVICES", env=hidden)
         self.assertEqual(finished.out, b"gpu-2\n")
         self.assertEqual(json.loads(self.berth("place", 1, "--json", env=hidden).out)["devices"], [2])
-        why = "gpu: wanted 2, the total is 1; hidden by CUDA_VISIBLE_DEVICES or its like: GPU0, GPU1, GPU3"
+        why = "gpu: requested 2, the total is 1; hidden by CUDA_VISIBLE_DEVICES or its like: GPU0, GPU1, GPU3"
         self.assertIn(why, self.one_line(self.berth("run", "--gpu", 2, "--", "true", env=hidden, code=3)))
 
     def test_a_task_without_gpus_sees_none(self):
@@ -240,14 +240,14 @@ class Gpu(Case):
 
     def test_what_does_not_fit_is_told(self):
         for options, why in (
-                (["--gpu", "9"], "gpu: wanted 9, the total is 8"),
-                (["--gpu-mem", "40G"], "gpu_mem: wanted 37.3 GiB of one device, the largest has 29.8 GiB"),
-                (["--gpu-slots", "14"], "gpu_slots: wanted 14 of one device, the largest has 13"),
-                (["--gpu", "1", "--gpu-slot-sizes", "31,99"], "gpu: wanted 1 with 31 or 99 slots, the total is 0")):
+                (["--gpu", "9"], "gpu: requested 9, the total is 8"),
+                (["--gpu-mem", "40G"], "gpu_mem: requested 40G of one device, the largest has 29.8 GiB"),
+                (["--gpu-slots", "14"], "gpu_slots: requested 14 of one device, the largest has 13"),
+                (["--gpu", "1", "--gpu-slot-sizes", "31,99"], "gpu: requested 1 with 31 or 99 slots, the total is 0")):
             finished = self.berth("run", *options, "--", "true", code=3)
             self.assertIn(why, self.one_line(finished))
         self.write("bad.yaml", "name: b\nrun: true\nresources:\n  gpu_slot_sizes: [0]\n")
-        self.assertIn("bad.yaml:4: resources.gpu_slot_sizes[0]: wanted 1 to 10000 slots, found 0",
+        self.assertIn("bad.yaml:4: resources.gpu_slot_sizes[0]: expected 1 to 10000 slots, got 0",
                       self.one_line(self.berth("run", "bad.yaml", code=2)))
         self.assertEqual(self.house.json("runs")["runs"], [])
 
@@ -426,7 +426,7 @@ class Shares(Case):
         until(lambda: (self.dir / "pid.1").exists(), "it runs")
         self.have(f"1 {(self.dir / 'pid.1').read_text().strip()} {11 << 30}")
         self.assertNotEqual(run.wait(20), 0)
-        self.assertIn("--gpu-mem-over: wanted warn or kill, found 'kil'; did you mean 'kill'?",
+        self.assertIn("--gpu-mem-over: expected warn or kill, got 'kil'; did you mean 'kill'?",
                       self.one_line(self.berth("run", "--gpu-mem-over", "kil", "--", "true", code=2)))
 
     def test_a_step_of_a_flow_is_ended_too(self):
@@ -440,9 +440,9 @@ class Shares(Case):
         self.assertEqual(self.house.tasks("f-1")[0]["cause"], "over its share of GPU memory")
 
     def test_where_the_driver_tells_nothing_it_is_advisory(self):
-        for line, why in ("1 - -", "the driver tells nothing of its processes"), \
-                         ("1 {one} -", "the driver does not tell what a process has"), \
-                         ("1 4194300 1", "processes on it are not to be seen from here"):
+        for line, why in ("1 - -", "the driver does not report its processes"), \
+                         ("1 {one} -", "the driver does not report the memory of a process"), \
+                         ("1 4194300 1", "its processes cannot be seen from this process"):
             with self.subTest(line):
                 run, one, two = self.start("gpu_mem_over: kill\n")
                 self.have(line.format(one=one), *([f"1 {one} {11 << 30}"] if "4194300" in line else []))

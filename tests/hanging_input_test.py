@@ -57,8 +57,8 @@ class HangingInput(Case):
         err = (b"".join(err) + rest).decode()
         self.assertEqual(process.returncode, 3, err)
         self.assertRegex(err, f"waits: reading {re.escape(str(self.dir))}/in.txt for [0-9.]+s\n")
-        self.assertRegex(err, f"reading {re.escape(str(self.dir))}/in.txt is broken off after [0-9.]+s\n")
-        self.assertIn("go on with: berth resume f-1\n", err)
+        self.assertRegex(err, f"reading {re.escape(str(self.dir))}/in.txt is cancelled after [0-9.]+s\n")
+        self.assertIn("resume it with: berth resume f-1\n", err)
         self.assertEqual(self.house.counts("f-1"), self.house.counts("f-1") | {"done": 1, "stopped": 1})
         self.assert_tidy()
         # With an input that answers the run goes on.
@@ -154,10 +154,10 @@ class HangingPlace(Case):
         _, err = process.communicate(timeout=40)
         err = err.decode()
         self.assertEqual(process.returncode, 130, err)
-        self.assertRegex(err, f"large: it took more than [0-9.]+s to bring {re.escape(str(place))}/large; "
-                         "that is left to a resume\n")
-        self.assertIn("bringing", err)
-        self.assertIn("go on with: berth resume f-1\n", err)
+        self.assertRegex(err, f"large: it took more than [0-9.]+s to deliver {re.escape(str(place))}/large; "
+                         "a resume will deliver it\n")
+        self.assertIn("copying", err)
+        self.assertIn("resume it with: berth resume f-1\n", err)
         unanswering.end()
         self.assert_tidy()
         self.berth("resume", "f-1")

@@ -5,6 +5,7 @@ import json
 import os
 import random
 import shutil
+import signal
 import subprocess
 import unittest
 from pathlib import Path
@@ -73,7 +74,7 @@ class Depfiles(FlowCase):
         self.write("flow.yaml", self.FLOW.replace("'gcc -I", "'echo hello > {out.o}.d; gcc -I").replace(
             "-MF {out.o}.d", "-MF /dev/null"))
         self.run_flow(code=1)
-        self.assertIn("depfile build/a.o.d: line 1: wanted 'TARGET: FILE",
+        self.assertIn("depfile build/a.o.d: line 1: expected 'TARGET: FILE",
                       self.house.json("why", "flow-2/compile/a")["attempts_made"][0]["detail"])
 
     def test_a_header_that_the_flow_writes_is_waited_for(self):
@@ -264,7 +265,7 @@ class Protected(FlowCase):
         self.assertEqual(self.ran(self.run_flow()), [])
         self.write("data/b", "changed\n")
         refused = self.berth("run", "flow.yaml", code=2)
-        self.assertIn(f"{self.dir}/out/a.x: it is protected, and would be written anew: berth run --overwrite",
+        self.assertIn(f"{self.dir}/out/a.x: it is protected and would be overwritten: use berth run --overwrite",
                       refused.err.decode())
         self.assertEqual(self.berth("runs", "--json").out.count(b'"flow-3"'), 0, "nothing has begun")
         self.assertEqual(self.read("all.txt"), "a\nb\n")
@@ -275,6 +276,43 @@ class Protected(FlowCase):
         self.write("data/b", "b\n")
         self.berth("run", "flow.yaml", code=2)
         self.assertEqual(self.read("out/b.x"), "changed\n", "also not from the cache")
+
+    def test_a_task_is_repeated_whose_end_was_not_recorded(self):
+        """Its outputs are in their places and read-only when the runner and the agent are killed."""
+        for nth in (1, 2, 3):  # make and both tasks of split
+            with self.subTest(nth):
+                shutil.rmtree(self.dir / "out", ignore_errors=True)
+                self.write("data/b", f"{nth}\n")
+                fuse = self.write("fuse", "")
+                point = {"BERTH_FAILPOINT": f"outputs published:{nth}:{fuse}"}
+                self.assertEqual(self.house.run("run", "flow.yaml", env=point).code, -signal.SIGKILL)
+                self.house.kill_leftovers()
+                shutil.rmtree(self.dir / f"state/runs/flow-{nth}/agents")  # no journal says how it ended
+                self.berth("resume", f"flow-{nth}")
+                self.assertEqual(self.read("out/b.x"), f"{nth}\n")
+                self.assertEqual(self.modes()["out/a/all"], "0o444")
+        self.write("data/b", "changed\n")
+        self.berth("run", "flow.yaml", code=2)
+        self.assertEqual(self.read("out/b.x"), "3\n", "another run may not replace it")
+
+    def test_a_task_is_repeated_that_failed_after_its_first_output(self):
+        way = self.dir / "y"  # a file where a folder has to be, since the task has run
+        self.write("flow.yaml", f"steps: {{s: {{run: 'echo a | tee {{out.x}} > {{out.y}}; [ -e {self.dir}/done ] || touch {way}', "
+                                "out: {x: x.txt, y: y/y.txt}, protect: true}}\n")
+        self.berth("run", "flow.yaml", code=1)
+        self.assertEqual(self.read("x.txt"), "a\n")
+        way.unlink()
+        self.write("done", "")
+        self.berth("retry", "flow-1")
+        self.assertEqual((self.read("x.txt"), self.read("y/y.txt")), ("a\n", "a\n"))
+
+    def test_a_retry_of_all_does_not_replace_what_it_protected(self):
+        self.write("flow.yaml", f"steps: {{s: {{run: 'cat {self.dir}/data/a > {{out.x}}', out: {{x: x.txt}}, protect: true}}}}\n")
+        self.run_flow()
+        self.write("data/a", "changed\n")  # which the flow does not declare
+        shutil.rmtree(self.dir / "state/cache")
+        self.berth("retry", "--all", "flow-1", code=1)
+        self.assertEqual(self.read("x.txt"), "a\n")
 
     def test_what_is_added_is_no_matter(self):
         self.write("flow.yaml", self.FLOW.replace("    in: {all: make.all}\n", "").replace("{in.all}", "{f}"))
@@ -301,7 +339,7 @@ class Protected(FlowCase):
         self.write("flow.yaml", self.FLOW + "    temp: true\n")
         self.assertIn("steps.split.protect", self.berth("check", "flow.yaml", code=2).err.decode())
         self.write("flow.yaml", self.FLOW.replace("protect", "temp"))
-        self.assertIn("no step reads what it writes", self.berth("check", "flow.yaml", code=2).err.decode())
+        self.assertIn("no step reads its outputs", self.berth("check", "flow.yaml", code=2).err.decode())
 
 
 class Temporary(FlowCase):

@@ -111,7 +111,7 @@ class Manage(Case):
         self.assertEqual(plan["tasks"], 50)
         self.assertEqual(plan["side_by_side"], {"now": places, "empty_machine": places})
         self.assertEqual(len({d["uuid"] for p in plan["places"] for d in p["devices"]}), 2 * places)
-        self.assertIn("wanted", plan["why_no_more"])
+        self.assertIn("expected", plan["why_no_more"])
         self.assertIn(b"50 tasks", self.berth("run", "--plan", "s.yaml").out)
         self.berth("run", "--plan", "--gpu", 9, "s.yaml", code=3)
         self.berth("run", "--plan", "--detach", "s.yaml", code=2)
@@ -124,7 +124,7 @@ class Manage(Case):
         until((self.dir / "held").exists, "it runs")
         plan = json.loads(self.berth("run", "--plan", "--json", "--", "true").out)
         self.assertEqual(plan["side_by_side"], {"now": 0, "empty_machine": 1})
-        self.assertIn("held by hold-1", plan["why_no_more"])
+        self.assertIn("used by hold-1", plan["why_no_more"])
         self.write("go", "")
 
     def test_runs_are_forgotten(self):
@@ -232,7 +232,7 @@ class Manage(Case):
         self.berth("wait", run)
 
     def test_top_shows_who_holds_what(self):
-        self.assertIn(b"nobody holds anything", self.berth("top").out)
+        self.assertIn(b"nothing is allocated", self.berth("top").out)
         self.hold()
         self.house.start("run", "--", "./hold")
         until((self.dir / "held").exists, "it runs")

@@ -150,10 +150,10 @@ class Manifests(Case):
         second = plan("ac")
         self.assertEqual((self.dir / "a/k8s/a.yaml").read_text(), before)
         self.assertEqual(second.err.decode().splitlines(),
-                         ["note: a/k8s/b.yaml: of an earlier plan; this one has no such server"])
+                         ["note: a/k8s/b.yaml: from an earlier plan; this plan has no such server"])
         self.write("a/k8s/d.yaml", "kind: Secret\n")
         refused = self.one_line(plan("0ad", code=2))
-        self.assertIn("a/k8s/d.yaml: is there, and not from berth plan", refused)
+        self.assertIn("a/k8s/d.yaml: exists and was not written by berth plan", refused)
         self.assertEqual((self.dir / "a/k8s/d.yaml").read_text(), "kind: Secret\n")
         self.assertFalse((self.dir / "a/k8s/0.yaml").exists(), "all or nothing")
 
@@ -163,12 +163,12 @@ class Manifests(Case):
         def refused(*options):
             return self.one_line(self.berth("plan", "fleet.json", *options, code=2))
 
-        self.assertIn("server 's': start.image: wanted the image", refused("--manifests", "k8s"))
+        self.assertIn("server 's': start.image: expected the image", refused("--manifests", "k8s"))
         self.assertFalse((self.dir / "k8s").exists())
         self.assertIn("--scaler: needs --manifests", refused("--scaler", "hpa"))
-        self.assertIn("give --prometheus URL", refused("--manifests", "k8s", "--scaler", "keda"))
+        self.assertIn("requires --prometheus URL", refused("--manifests", "k8s", "--scaler", "keda"))
         self.assertIn("--prometheus: needs --scaler keda", refused("--manifests", "k8s", "--prometheus", "http://p"))
-        self.assertIn("--namespace: wanted", refused("--manifests", "k8s", "--namespace", "a.b"))
+        self.assertIn("--namespace: expected", refused("--manifests", "k8s", "--namespace", "a.b"))
         for other in (["--candidates"], ["--sweep", "server.s.arrivalRate=1..2"], ["--profile", "day.csv"]):
             self.assertIn("--manifests: of one plan", refused("--manifests", "k8s", *other))
 

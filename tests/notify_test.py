@@ -67,7 +67,7 @@ parallel: 1
 notify: [{{webhook: '{hook.url}', secret_file: secret, on: [end, failure, first_result]}}]
 """)
         self.assertEqual(self.house.run("run", "sweep.yaml").code, 1)
-        until(lambda: self.log("a-1").count("is told: well") == 3, "all have been told", 30)
+        until(lambda: self.log("a-1").count(": done\n") == 3, "all have been told", 30)
         told = {}
         for headers, body in hook.got:
             self.assertEqual(headers["Berth-Signature"],
@@ -113,12 +113,12 @@ notify:
             self.assertTrue(text.startswith(f"-oi -t\nTo: {who}@example.com\nSubject: f-1: end\n"), text)
             self.assertIn("f-1 is done: 1 done", text)
         # Each end is told once, whoever looks at it again; a person may have it told again.
-        until(lambda: self.log("f-1").count("well") == 3, "all are marked", 30)
+        until(lambda: self.log("f-1").count(": done\n") == 3, "all are marked", 30)
         told.unlink()
         self.house.run("resume", "f-1")
         self.assertEqual(self.house.run("notify", "f-1").code, 0)
         self.assertEqual(told.read_text(), "end f-1 done\n")
-        self.assertEqual(self.log("f-1").count("well"), 3)
+        self.assertEqual(self.log("f-1").count(": done\n"), 3)
 
     def test_a_standstill(self):
         hook, patient = self.hook(), self.hook()
@@ -127,7 +127,7 @@ notify:
                    f"  {{webhook: '{patient.url}', on: stalled, stalled_after: 1h}}]\n")
         run = self.house.start("run", "s.yaml")
         until(lambda: hook.got, "it is told", 90)
-        self.assertIn("s-1 stands still: 1 running", json.loads(hook.got[0][1])["text"])
+        self.assertIn("s-1 is stalled: 1 running", json.loads(hook.got[0][1])["text"])
         self.house.run("stop", "s-1")
         run.wait(timeout=60)
         self.assertEqual((len(hook.got), len(patient.got)), (1, 0))
@@ -136,10 +136,10 @@ notify:
         self.write("s.yaml", "run: 'true # {x}'\nparams: {x: [1]}\nnotify: {webhook: nowhere}\n")
         done = self.house.run("run", "s.yaml")
         self.assertEqual(done.code, 2)
-        self.assertIn(b"s.yaml:3: notify.webhook: wanted an http or https URL, found 'nowhere'", done.err)
-        self.assertIn(b"--notify: wanted mail:ADDRESS", self.house.run("run", "--notify", "mail:me", "--", "true").err)
+        self.assertIn(b"s.yaml:3: notify.webhook: expected an http or https URL, got 'nowhere'", done.err)
+        self.assertIn(b"--notify: expected mail:ADDRESS", self.house.run("run", "--notify", "mail:me", "--", "true").err)
         self.house.run("run", "--name", "c", "--", "true")
-        self.assertIn(b"names nobody who is to be told", self.house.run("notify", "c-1").err)
+        self.assertIn(b"has no one to notify", self.house.run("notify", "c-1").err)
 
 
 if __name__ == "__main__":

@@ -209,7 +209,7 @@ class Retained(Case):
     def test_a_failed_run_keeps_its_alloc_for_a_retry(self):
         failed = self.house.run("run", "--name", "r", "--retain", "1m", "--", "sh", "-c", "test -e go")
         self.assertEqual(failed.code, 1)
-        self.assertIn(b"its alloc is kept for 1m", failed.err)
+        self.assertIn(b"its allocation is kept for 1m", failed.err)
         kept = self.house.json("machine")["holders"]
         self.assertEqual([holder["label"] for holder in kept], ["r-1"])
         self.assertEqual(self.house.json("show", "r-1")["run"]["alloc"]["block"]["resources"], {"cpu": 1})

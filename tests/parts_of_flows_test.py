@@ -55,7 +55,7 @@ class PartsOfFlows(Case):
 
     def test_only_a_step_with_what_is_there(self):
         said = self.berth("check", "f.yaml", "--only", "map", code=2).err.decode()
-        self.assertIn("--only: parts is not there, which split makes", said)
+        self.assertIn("--only: parts does not exist; split makes it", said)
         self.berth("run", "f.yaml", "--only", "map", code=2)
         self.assertEqual(self.house.json("runs")["runs"], [], "nothing was begun")
         self.berth("run", "f.yaml", "--until", "split")
@@ -71,7 +71,7 @@ class PartsOfFlows(Case):
         self.assertEqual((self.dir / "o/b").read_text(), "b 3\n")
         self.assertEqual((self.dir / "o/a").read_text(), "mine\n")
         os.remove(self.dir / "o/a")
-        self.assertIn(b"--only: o/a is not there, which map/a makes", self.house.run("run", "f.yaml", "--only", "all").err)
+        self.assertIn(b"--only: o/a does not exist; map/a makes it", self.house.run("run", "f.yaml", "--only", "all").err)
         plan = self.berth("run", "f.yaml", "--only", "map", "--plan", "--json").out
         self.assertNotIn(b"touch", plan)
 
@@ -131,7 +131,7 @@ class PartsOfFlows(Case):
         self.assertIn(b"column", self.berth("run", "rows.yaml", "--rows", "t.csv", "--set", "sample=B", code=2).err)
         self.berth("run", "rows.yaml", "--rows", "t.csv", "--detach", code=2)
         self.write("e.yaml", "run: [echo, '{sample}']\nparams: {sample: [1]}\n")
-        self.assertIn(b"is no flow", self.berth("run", "e.yaml", "--rows", "t.csv", code=2).err)
+        self.assertIn(b"is not a flow", self.berth("run", "e.yaml", "--rows", "t.csv", code=2).err)
         self.assertEqual(self.house.json("runs")["runs"], [])
 
     def test_a_killed_batch_leaves_runs_that_can_be_resumed(self):

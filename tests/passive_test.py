@@ -42,7 +42,7 @@ class Passive(Case):
         self.assertEqual(process.returncode, 1, err)
         self.assertIn("p-1/1: ./train.py --lr 0.1 'two words'\n", err)
         self.assertIn("type its accuracy, or: berth tell p-1/2 VALUE", err)
-        self.assertIn("found 'what?'", err)
+        self.assertIn("got 'what?'", err)
         tasks = self.house.tasks("p-1")
         self.assertEqual([task["metrics"] for task in tasks], [{"accuracy": 0.5}, {"accuracy": 0.75, "loss": 2}, {}])
         self.assertEqual([task["state"] for task in tasks], ["done", "done", "failed"])
@@ -72,7 +72,7 @@ class Passive(Case):
         run = self.begin()
         for words in (["high"], ["0.1", "0.2"], ["loss=2"], [""], []):
             text = self.one_line(self.berth("tell", "p-1/1", *words, code=2))
-            self.assertIn("wanted accuracy, NAME=VALUE …, or failed", text)
+            self.assertIn("expected accuracy, NAME=VALUE …, or failed", text)
         self.berth("tell", "p-1", "0.1", code=2)
         self.berth("tell", "p-1/9", "0.1", code=2)
         self.berth("tell", "p-1/1", "0.1")
@@ -88,7 +88,7 @@ class Passive(Case):
         runner = self.house.json("show", run)["run"]["runner"]
         os.kill(runner, signal.SIGKILL)
         until(lambda: self.house.json("show", run)["run"]["state"] == "interrupted", "it is gone")
-        self.assertIn(b"go on with: berth resume p-1", self.berth("tell", "p-1/1", "0.9").err)
+        self.assertIn(b"resume the run with: berth resume p-1", self.berth("tell", "p-1/1", "0.9").err)
         self.berth("tell", "p-1/3", "0.7")  # before it was asked for
         self.berth("resume", "--detach", run)
         until(lambda: self.asked(run) == ["p-1/2"], "only what nobody has told is asked for")
@@ -125,7 +125,7 @@ class Passive(Case):
         learns = ("name: p\npassive: true\nparams: {x: {min: 0, max: 9}, net: [a, b]}\ngoal: {metric: f}\n"
                   "search: {method: tpe, samples: 5}\n")
         run = self.begin(learns)
-        for words, text in ((["x=10"], "lies outside 0..9"), (["y=1"], "no such parameter"), (["x"], "wanted NAME=VALUE")):
+        for words, text in ((["x=10"], "lies outside 0..9"), (["y=1"], "no such parameter"), (["x"], "expected NAME=VALUE")):
             self.assertIn(text, self.one_line(self.berth("ask", run, "--enqueue", *words, code=2)))
         told = json.loads(self.berth("ask", run, "--enqueue", "x=3 net=b", "--enqueue", "{x: 4}", "--json").out)
         self.assertEqual(told["enqueued"], [{"x": 3.0, "net": "b"}, {"x": 4.0}])
@@ -142,7 +142,7 @@ class Passive(Case):
         self.assertEqual((len(xs), xs[1:4]), (5, [3, 4, 5]))
         self.assertIn("is over", self.one_line(self.berth("ask", run, "--enqueue", "x=5", code=2)))
         grid = self.begin()
-        self.assertIn("known beforehand", self.one_line(self.berth("ask", grid, "--enqueue", "lr=0.1", code=2)))
+        self.assertIn("its trials are fixed", self.one_line(self.berth("ask", grid, "--enqueue", "lr=0.1", code=2)))
         self.berth("stop", grid)
         self.berth("run", "--", "true")
         self.assertIn("searches nothing", self.one_line(self.berth("ask", "true-1", "--enqueue", "x=1", code=2)))
@@ -187,14 +187,14 @@ class Passive(Case):
     def test_a_time_limit_and_a_stop(self):
         run = self.begin(SWEEP.replace("[0.1, 0.2, 0.3]", "[0.1]") + "timeout: 50ms\n")
         self.berth("wait", run, code=1)
-        self.assertIn(b"nobody has told its score in time", self.berth("why", "p-1/1").out)
+        self.assertIn(b"its score was not reported in time", self.berth("why", "p-1/1").out)
         run = self.begin()
         self.berth("stop", run)
         self.assertEqual(self.house.counts(run)["stopped"], 3)
 
     def test_it_says_what_is_missing(self):
         self.write("p.yaml", "passive: true\nparams: {x: [1]}\n")
-        self.assertIn("what is to be told of each trial?", self.one_line(self.berth("run", "p.yaml", code=2)))
+        self.assertIn("which metric does each trial report?", self.one_line(self.berth("run", "p.yaml", code=2)))
         self.write("p.yaml", "params: {x: [1]}\n")
         self.assertIn("run", self.one_line(self.berth("run", "p.yaml", code=2)))
 

@@ -21,7 +21,7 @@ HEADER = "include/berth/placement/berth_placement.h"
 PRINTED = """best-effort: 5 6  value 230
 packed with 0: 0 4  value 210
 our own with 0: 0 6  value 10
-five of them: 5 devices wanted, 4 available: {0,4,5,6}
+five of them: 5 devices requested, 4 available: {0,4,5,6}
 """
 
 

@@ -121,16 +121,16 @@ class Start(Case):
             return line
 
         self.fleet()
-        self.assertIn("server 'chat', replica 5 of 5: gpu: wanted 2 with 13 slots, free 0 of 8",
+        self.assertIn("server 'chat', replica 5 of 5: gpu: requested 2 with 13 slots, free 0 of 8",
                       refused(3, "--set", "server.chat.minNumReplicas=5", "--set", "capacity.V100=99"))
         self.fleet(cpu=1e3)
-        self.assertIn("server 'chat', replica 1 of 2: cpu: wanted 1000", refused(3))
+        self.assertIn("server 'chat', replica 1 of 2: cpu: requested 1000", refused(3))
         self.fleet(command=[])
-        self.assertIn("server 'chat': start.command: wanted what starts a replica", refused(2))
+        self.assertIn("server 'chat': start.command: no command that starts a replica", refused(2))
         self.fleet(command=["no-such-program"])
         self.assertIn("server 'chat': start.command: no-such-program: no such program in PATH", refused(2))
         self.fleet(port=0)
-        self.assertIn("server 'chat': start.command: '{port}': nothing is known that", refused(2))
+        self.assertIn("server 'chat': start.command: '{port}': {port} is not defined", refused(2))
         self.fleet(port=65535)
         self.assertIn("server 'chat': start.port: 65535 and what follows it are too few for 2 replicas", refused(2))
         self.fleet()
@@ -160,7 +160,7 @@ class Start(Case):
         answer = until(lambda: self.ask(self.port), "it answers")
         self.assertEqual(answer["CUDA_VISIBLE_DEVICES"], "GPU-L4")
         self.stop(code["run"])
-        self.assertIn("server 'code 7b', replica 2 of 2: gpu: wanted 1 with 12 slots", self.one_line(self.berth(
+        self.assertIn("server 'code 7b', replica 2 of 2: gpu: requested 1 with 12 slots", self.one_line(self.berth(
             "plan", "fleet.json", "--start", "--set", "server.code 7b.minNumReplicas=2", *alone, code=3)))
 
     @unittest.skipUnless(SSHD and SSH, "ssh and sshd are wanted")

@@ -263,7 +263,7 @@ class Plan(Case):
 
     def test_names_that_nothing_bears_are_noted(self):
         done = self.berth("plan", EXAMPLE, "--set", "capacity.H1000=4")
-        self.assertEqual(done.err.decode(), "note: a capacity of 'H1000', which no accelerator is of\n")
+        self.assertEqual(done.err.decode(), "note: a capacity of 'H1000', which is not the type of any accelerator\n")
         done = self.berth("plan", EXAMPLE, "--sweep", "capacity.H1000=1..2")
         self.assertIn(b"'H1000'", done.err)
         fleet = json.loads(Path(EXAMPLE, "fleet.json").read_text())
@@ -371,8 +371,8 @@ class Plan(Case):
             self.assertEqual(plan["unserved_hours"], 3)
             self.assertEqual(len({window["cost"] for window in plan["windows"]}), 1, "nothing is saved")
         done = self.berth("plan", *day)
-        self.assertRegex(done.out.decode(), r"\nassistant +3 of 5 +01:00-02:00, 03:00-05:00 +A100, H100, L4: not one "
-                                            r"request fits its memory\n.* 3\.00 server-hours")
+        self.assertRegex(done.out.decode(), r"\nassistant +3 of 5 +01:00-02:00, 03:00-05:00 +A100, H100, L4: its memory is "
+                                            r"too small for one request\n.* 3\.00 server-hours")
         self.assertNotIn("capacity is short", done.out.decode())
         self.assertEqual(done.err, b"")
 
@@ -423,7 +423,7 @@ class Plan(Case):
     def test_wrong_days(self):
         self.write("p.csv", "time,server,arrivalRate\n00:00,assistant,1\n25:70,assistant,1\n")
         done = self.berth("plan", EXAMPLE, "--profile", "p.csv", code=2)
-        self.assertIn(b"p.csv:3:1: wanted HH:MM or seconds, found '25:70'", done.err)
+        self.assertIn(b"p.csv:3:1: expected HH:MM or seconds, got '25:70'", done.err)
         self.write("p.csv", "time,server,arrivalRate\n00:00,assistant,1\n")
         self.write("t.csv", "seconds,in_tokens,out_tokens\n0,1,1\n9,1,1\n")
         for without in ([], ["--profile", "p.csv"]):

@@ -152,8 +152,8 @@ class Away(Shared):
         process.send_signal(signal.SIGTERM)
         until(lambda: not any(map(alive, self.tasks())), "its tasks end at once")
         self.assertEqual(process.wait(30), 130, self.said())
-        self.assertIn("stopping, though the store does not answer", self.said())
-        self.assertIn("go on with: berth resume s-1", self.said())
+        self.assertIn("stopping, although the store does not answer", self.said())
+        self.assertIn("resume it with: berth resume s-1", self.said())
         thaw()
         (self.dir / "witness.go").touch()
         self.berth("resume", "s-1")
@@ -271,7 +271,7 @@ class PostgresTest(Shared):
         environment = {**os.environ, **self.house.environment}
         stop = subprocess.run([*elsewhere, "stop", "sweep-1"], env=environment, capture_output=True, timeout=60)
         self.assertEqual(stop.returncode, 3, stop)
-        self.assertIn(b"stop it there", stop.stderr)
+        self.assertIn(b"stop it on that machine", stop.stderr)
         shown = subprocess.run([*elsewhere, "--json", "show", "sweep-1"], env=environment, capture_output=True, timeout=60)
         self.assertEqual(json.loads(shown.stdout)["run"]["state"], "running")
         self.berth("stop", "sweep-1")
@@ -385,7 +385,7 @@ class MigrateTest(Shared):
         self.assertIn(b"was there already", again.out)
         self.server.sql("CREATE DATABASE second")
         elsewhere = self.old("migrate", "--to", self.server.url("second"), code=2)
-        self.assertIn("for good", self.one_line(elsewhere))
+        self.assertIn("permanently", self.one_line(elsewhere))
 
     def test_a_run_that_is_driven_stays(self):
         runner = self.house.start("run", self.sweep(40, pause=0.05), env=self.sqlite)

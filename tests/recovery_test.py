@@ -26,7 +26,7 @@ class Killed(Case):
         for pid in holders if agents else []:
             if pid != process.pid:
                 os.kill(pid, signal.SIGKILL)
-        until(lambda: not agents or not self.house.json("machine")["holders"], "nobody holds anything")
+        until(lambda: not agents or not self.house.json("machine")["holders"], "nothing is allocated")
 
     def test_the_death_of_the_runner_alone_costs_nothing(self):
         self.start_and_kill("run: touch ready; until test -e go; do sleep 0.02; done\n", agents=False)

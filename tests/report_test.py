@@ -56,7 +56,7 @@ goal: {metric: acc}
         self.assertEqual(self.house.run("run", "sweep.yaml").code, 1)
         page = self.page("hill-1")
         for wanted in ("best hill-1/9", "14 done, 1 failed", "hill-1/7: exit 3", "&lt;script&gt;alert(1)&lt;/script&gt;",
-                       "best so far", "What decides the goal", "When it ran", "Resources", "<circle"):
+                       "best so far", "Parameter importance", "Timeline", "Resources", "<circle"):
             self.assertIn(wanted, page)
         self.write("flow.yaml", """
 name: f
@@ -67,7 +67,7 @@ steps:
 """)
         self.assertEqual(self.house.run("run", "flow.yaml").code, 0)
         page = self.page("f-1")
-        for wanted in ("Steps", "Graph", "When it ran", ">a<", ">b<", "4 done"):
+        for wanted in ("Steps", "Graph", "Timeline", ">a<", ">b<", "4 done"):
             self.assertIn(wanted, page)
         self.assertEqual(self.house.run("run", "--name", "one", "--", "true").code, 0)
         self.assertIn("1 done", self.page("one-1"))

@@ -154,7 +154,7 @@ for i in range(5):
         self.sweep("print('result is ::berth acc=0.9, fine')",
                    "run: python3 x.py\nparams: {s: [1]}\ngoal: {metric: acc}\n", check=False)
         why = self.why("s-1/1")
-        self.assertIn("it reported nothing", why)
+        self.assertIn("it reported no metrics", why)
         self.assertIn("this line looks like a report: 'result is ::berth acc=0.9, fine'", why)
 
     def test_a_name_with_a_blank_is_refused_and_not_cut(self):

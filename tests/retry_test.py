@@ -58,7 +58,7 @@ class Attempts(Case):
         process.wait()
         for pid in agents:
             os.kill(pid, signal.SIGKILL)
-        until(lambda: not self.house.json("machine")["holders"], "nobody holds anything")
+        until(lambda: not self.house.json("machine")["holders"], "nothing is allocated")
         self.write("go", "")
         self.berth("resume", "f-1")
         self.assertEqual(self.berth("logs", "f-1/a").out, b"1\n2\n2\n")
@@ -93,8 +93,8 @@ class Attempts(Case):
         for amount, why in (("'{atempt} * 1G'", "there is no {atempt} here"), ("'{attempt} * '", "found the end"),
                             ("'1G * 2G'", "cannot be multiplied"), ("'1G + 1'", "without one"),
                             ("'1G / ({attempt} - 1)'", "attempt 1 divides by 0"),
-                            ("'3G - {attempt} * 1G'", "attempt 4 would ask for less than nothing"),
-                            ("'attempt * 1G'", "names stand in braces"), ("'{attempt} * 1Q'", "1Q")):
+                            ("'3G - {attempt} * 1G'", "attempt 4 would request a negative amount"),
+                            ("'attempt * 1G'", "write names in braces"), ("'{attempt} * 1Q'", "1Q")):
             with self.subTest(amount):
                 told = self.run_flow(f"name: f\nsteps:\n  a:\n    retries: 3\n    run: 'true'\n    resources:\n"
                                      f"      mem: {amount}\n", code=2)

@@ -157,9 +157,9 @@ steps:
     def test_what_it_needs_is_asked_for_before_anything_runs(self):
         tool = self.script("tools/tool", "#!/bin/sh\necho hi\n")
         self.house.environment["PATH"] = f"{self.dir}/tools:/usr/bin:/bin"
-        for step, said in [("    run: tool\n", f"steps.one.run: tool is {tool}, which the sandbox does not show"),
+        for step, said in [("    run: tool\n", f"steps.one.run: tool is {tool}, which is not visible in the sandbox"),
                            ("    sandbox: [/no/such]\n    run: 'true'\n", "steps.one.sandbox: /no/such"),
-                           ("    sandbox: [data]\n    run: 'true'\n", "wanted a path from / or ~/")]:
+                           ("    sandbox: [data]\n    run: 'true'\n", "expected a path from / or ~/")]:
             self.flow(step)
             refused = self.house.run("run", "flow.yaml")
             self.assertNotEqual(refused.code, 0)

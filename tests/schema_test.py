@@ -15,9 +15,9 @@ from berth_case import Case
 
 ROOT = Path(__file__).resolve().parent.parent
 # What readers say of a key or a value for itself, which a schema has to refuse too.
-OF_ONE_VALUE = re.compile(r"unknown key|wanted one of|wanted a whole number|wanted a number|wanted \S+ to \S+, found"
-                          r"|wanted 1 to \d+ goals|wanted text, found|wanted a list, found")
-OF_BOUNDS = re.compile(r"wanted \S+ to \S+, found|at (most|least) \S+ can be|, 0 to \S+ can be")
+OF_ONE_VALUE = re.compile(r"unknown key|expected one of|expected a whole number|expected a number|expected \S+ to \S+, got"
+                          r"|expected 1 to \d+ goals|expected text, got|expected a list, got")
+OF_BOUNDS = re.compile(r"expected (\S+ to|(more than 0 and )?at (most|least)) \S+( elements| bins| words)?, got")
 
 
 class Yaml(yaml.SafeLoader):
@@ -272,7 +272,7 @@ class Schema(Case):
         for name, _, document, path, part in self.distinct():
             for choice in part.get("enum", []):
                 code, err = self.said(name, replaced(document, path, choice))
-                self.assertNotRegex(err, "wanted one of|did you mean|has no policy", f"{path} = {choice}")
+                self.assertNotRegex(err, "expected one of|did you mean|has no policy", f"{path} = {choice}")
 
     def test_of_wrong_files_a_schema_finds_what_concerns_one_value(self):
         found = missed = 0

@@ -249,7 +249,7 @@ class Sent(Folder):
         self.write("folder/data/set/x.txt", "precious\n")
         self.write("folder/data/big.bin", "x" * 5000)
         done = self.run_it(code=1)
-        advice = f"2 files, 4.9 KiB: data/ (4.9 KiB, .gitignore:1); a task that needs some of it gets it by a line in " \
+        advice = f"2 files, 4.9 KiB: data/ (4.9 KiB, .gitignore:1); to send files that a task needs, add a line to " \
                  f"{self.folder}/.berthignore, such as !/data/"
         self.assertIn(advice, done.err.decode())
         self.assertIn(advice, self.berth("why", "sweep-1/1").out.decode())
@@ -327,14 +327,14 @@ class Sent(Folder):
         self.house.environment["HOME"] = str(self.folder)
         self.experiment("ls")
         self.run_it(code=3)
-        reason = f"it could not go on: the experiment's folder is {self.folder}, a home directory"
+        reason = f"it could not continue: the experiment's folder is {self.folder}, a home directory"
         for said in (self.berth("why", "sweep-1/1").out.decode(), self.house.run("wait", "sweep-1").err.decode()):
             self.assertIn(reason, said)
-            self.assertIn("; go on with: berth resume sweep-1", said)
+            self.assertIn("; resume it with: berth resume sweep-1", said)
             self.assertNotIn("its runner died", said)
         shown = self.berth("show", "sweep-1").out.decode()
         self.assertIn(f"the experiment's folder is {self.folder}", shown)
-        self.assertIn("go on with: berth resume sweep-1", shown)
+        self.assertIn("resume it with: berth resume sweep-1", shown)
         self.assertNotIn("its runner died", shown)
 
     def answered(self, answer):
@@ -398,7 +398,7 @@ class Sent(Folder):
         (self.folder / "late").unlink()
         _, err = run.communicate(timeout=120)
         self.assertEqual(run.returncode, 0, err)
-        self.assertIn("1 file, 0 B: late (0 B, gone before it was read)", err.decode())
+        self.assertIn("1 file, 0 B: late (0 B, removed before it was read)", err.decode())
         self.assertEqual(self.listing("sweep-1"), {"data.bin", "sweep.yaml"})
 
     def test_what_never_stands_still_is_named(self):
@@ -418,7 +418,7 @@ class Sent(Folder):
         self.addCleanup(over.set)
         said = self.run_it(code=1).err.decode()
         for part in (f"{self.folder}/restless: changed each of the 4 times that it was read",
-                     f"can be left out by {self.folder}/.berthignore"):
+                     f"list them in {self.folder}/.berthignore"):
             self.assertIn(part, said)
 
     def test_its_progress_is_shown(self):

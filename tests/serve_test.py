@@ -362,7 +362,7 @@ class Serve(Case):
         for method, path in (("POST", "/v1/runs/a-1/stop"), ("POST", "/v1/runs/a-1/retry"), ("POST", "/v1/runs/a-1/resume"),
                              ("GET", "/removeServer/chat"), ("POST", "/optimize"), ("GET", "/applyAllocation")):
             refused = self.ask(method, path, status=403, Authorization=bearers["read"])
-            self.assertIn("takes the role control, and this is read", refused["error"])
+            self.assertIn("requires the role control, and this is read", refused["error"])
         self.assertEqual(self.get("/v1/session", Authorization=bearers["read"])["role"], "read")
         self.get("/getServer/chat", Authorization=bearers["read"])
         self.get("/removeServer/chat", Authorization=bearers["control"])

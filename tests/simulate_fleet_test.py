@@ -21,7 +21,7 @@ class Simulate(Case):
         made = self.simulate("--requests", "50000")
         self.assertEqual(made["version"], 1)
         self.assertEqual(set(made["servers"]), {"assistant", "expert", "reviewer", "summaries"})
-        self.assertEqual(made["not_simulated"], {"retired": "idle, and none has to be kept"})
+        self.assertEqual(made["not_simulated"], {"retired": "idle, and no replica has to be kept"})
         plan = json.loads(self.berth("plan", EXAMPLE, "--json").out)
         for name, server in made["servers"].items():
             planned = plan["allocations"][name]
@@ -115,7 +115,7 @@ class Simulate(Case):
         self.assertRegex(text, r"assistant +3 × A100 +\d+ % +0.00 % +TTFT +[\d.]+ ± [\d.]+ / 800.0 unsure .* +370.5")
         self.assertRegex(text, r"\n +ITL +[\d.]+ ± [\d.]+ / 40.0 met +[\d.]+ ± [\d.]+ ")
         self.assertRegex(text, r"assistant: TTFT of 45000 requests\n +< \d+ ms \|#+ +[\d.]+ %\n")
-        self.assertIn("retired: not simulated: idle, and none has to be kept\n", text)
+        self.assertIn("retired: not simulated: idle, and no replica has to be kept\n", text)
 
     def test_seeds_and_threads(self):
         one = ["simulate", EXAMPLE, "--requests", "20000", "--server", "assistant", "--json"]
@@ -151,8 +151,8 @@ class Simulate(Case):
 
     def test_few_requests_are_noted(self):
         few = ["simulate", EXAMPLE, "--server", "assistant", "--requests", "2000"]
-        self.assertRegex(self.berth(*few).err, rb"note: assistant: the empty start may still be felt.* is 0\.\d times as "
-                                               rb"long as a request is served, wanted 3\. It grows with --requests")
+        self.assertRegex(self.berth(*few).err, rb"note: assistant: the empty start may still have an effect.* is 0\.\d times as "
+                                               rb"long as the service of a request, expected 3\. It grows with --requests")
         made = json.loads(self.berth(*few, "--json").out)["servers"]["assistant"]
         self.assertLess(made["ttft"]["mean"]["value"] + made["ttft"]["mean"]["error"], 800)
         self.assertEqual(made["ttft"]["mean"]["verdict"], "unsure")
@@ -183,18 +183,18 @@ class Simulate(Case):
         def refused(*arguments):
             return self.berth("simulate", EXAMPLE, *arguments, code=2).err.decode()
         trace = self.write("trace.csv", TRACE + "2000,12,x\n")
-        self.assertIn("trace.csv:2002:9: wanted a number of out_tokens, found 'x'", refused("--trace", str(trace)))
+        self.assertIn("trace.csv:2002:9: expected a number of out_tokens, got 'x'", refused("--trace", str(trace)))
         self.write("trace.csv", b"\xfd7zXZ\0")
         self.assertIn("trace.csv: it is compressed", refused("--trace", str(trace)))
         self.assertIn("no server 'nobody' is known", refused("--server", "nobody"))
-        self.assertIn("--out-cv: wanted 0 to 100, found '-1'", refused("--out-cv=-1"))
+        self.assertIn("--out-cv: expected 0 to 100, got '-1'", refused("--out-cv=-1"))
         self.assertIn("--at-load: needs --trace", refused("--at-load"))
         self.assertIn("--arrival-cv: the trace has its times", refused("--trace", "t.csv", "--arrival-cv", "2"))
         self.assertIn("--requests: the trace is taken whole", refused("--trace", "t.csv", "--requests", "2000"))
         self.assertIn("--requests: the trace is taken whole",
                       refused("--trace", "t.csv", "--at-load", "--requests", "2000"))
-        self.assertIn("--trace: wanted a file, found ''", refused("--trace", ""))
-        self.assertIn("--arrival-cv: wanted a number, found ''", refused("--arrival-cv", ""))
+        self.assertIn("--trace: expected a file, got ''", refused("--trace", ""))
+        self.assertIn("--arrival-cv: expected a number, got ''", refused("--arrival-cv", ""))
         self.assertIn("--current excludes --percentiles", refused("--current", "--percentiles", "closed-form"))
         self.assertIn("nonsense not in", refused("--percentiles", "nonsense"))
         self.assertIn("cannot be combined", refused("--trace", "t.csv", "--in-cv", "2"))

@@ -61,10 +61,10 @@ class Size(Case):
         self.assertRegex(text, r" L4 .* ITL not met even when idle\n")
         self.assertIn("now: 3 × A100, which the load saturates\n", text)
         self.assertIn("best: 2 × H100, in place of 3 × A100: replicas -1, cents an hour +65.00, value 182.50\n", text)
-        self.assertIn("best: it stays as it is\n", self.berth("size", EXAMPLE, "assistant").out.decode())
+        self.assertIn("best: no change\n", self.berth("size", EXAMPLE, "assistant").out.decode())
         idle = self.berth("size", EXAMPLE, "retired").out.decode()
         self.assertRegex(idle, r"A100 +- +- +189\.4 \(ITL\) .* idle, needs none")
-        self.assertIn("best: none, for it is idle", idle)
+        self.assertIn("best: none, because it is idle", idle)
 
     def test_lengths_by_histogram(self):
         fleet = json.loads(Path(EXAMPLE, "fleet.json").read_text())
@@ -99,7 +99,7 @@ class Size(Case):
         self.assertLessEqual(made["A100"]["ttftPercentiles"]["p95"], 1000)
         done = self.berth("size", "fleet.json", "assistant")
         self.assertRegex(done.out.decode(), r"best +A100 +p95 TTFT [\d.]+ / 1000\.0\n")
-        self.assertIn(b"greatest rates by simulation", done.out)
+        self.assertIn(b"maximum rates by simulation", done.out)
         self.assertIn(b"percentiles are left out",
                       self.berth("size", "fleet.json", "assistant", "--model", "reference").err)
 
@@ -130,10 +130,10 @@ class Size(Case):
         for arguments, said in (
                 (["asistant"], "no server 'asistant' is known; did you mean 'assistant'?"),
                 (["assistant", "--on", "H10"], "no accelerator 'H10' is known; did you mean 'H100'?"),
-                (["assistant", "--load", "many"], "--load: wanted a number, found 'many'"),
+                (["assistant", "--load", "many"], "--load: expected a number, got 'many'"),
                 (["assistant", "--load", "-1"], "--load: server.assistant.arrivalRate"),
                 (["assistant", "--replicas", "0"], "--replicas"),
-                (["assistant", "--set", "server.assistant"], "--set: wanted PATH=VALUE"),
+                (["assistant", "--set", "server.assistant"], "--set: expected PATH=VALUE"),
                 (["assistant", "--model", "exact"], "--model"),
                 (["assistant", "--percentiles", "guessed"], "--percentiles"),
                 ([], "SERVER")):

@@ -130,7 +130,7 @@ class OnSlurm(Case):
         process.wait(timeout=20)
 
     def test_what_slurm_will_never_take_ends_the_run(self):
-        for more, part in (("  partitions: [nosuch]\n", "partition nosuch: there is none; sinfo lists the partitions"),
+        for more, part in (("  partitions: [nosuch]\n", "partition nosuch: there is no such partition; sinfo lists the partitions"),
                            ("  flags: [--constraint=nosuch]\n", "sbatch: Batch job submission failed: Invalid feature")):
             self.cluster(more)
             began = time.monotonic()
@@ -216,7 +216,7 @@ class OnSlurm(Case):
         self.write("clusters.yaml", "hpc:\n  kind: slurm\n  partitions: ['main; touch owned']\n")
         refused = self.house.run("run", "--cluster", "hpc", "--", "true")
         self.assertEqual(refused.code, 2, refused)
-        self.assertIn(b"no name that Slurm would take", refused.err)
+        self.assertIn(b"not a name that Slurm accepts", refused.err)
 
     def test_top_shows_the_partitions_and_who_holds_what(self):
         process = self.background("60", tasks=2)

@@ -134,7 +134,7 @@ class Ssh(Case):
     def test_a_cluster_that_no_run_would_take_is_not_added(self):
         good = "{old: {kind: ssh, hosts: [a]}}  # mine\n"
         self.write("clusters.yaml", good)
-        self.assertIn("a stands here twice", self.one_line(self.berth("cluster", "add", "lab", "a", "b", "a", code=2)))
+        self.assertIn("a is listed twice", self.one_line(self.berth("cluster", "add", "lab", "a", "b", "a", code=2)))
         self.assertEqual((self.dir / "clusters.yaml").read_text(), good)
         self.berth("cluster", "add", "lab", "a", "b")
         self.berth("cluster", "add", "lab2", "c")
@@ -151,11 +151,11 @@ class Ssh(Case):
         wrong = {one["name"]: one.get("error", "") for one in listed}
         self.assertEqual(list(wrong), ["good", "twice", "hpc", "cloud"])
         self.assertEqual(wrong["good"], "")
-        for name, part in (("twice", "a stands here twice"), ("hpc", "clusters.yaml:5"), ("cloud", "immage")):
+        for name, part in (("twice", "a is listed twice"), ("hpc", "clusters.yaml:5"), ("cloud", "immage")):
             self.assertIn(part, wrong[name])
             # As a run says it.
             self.assertIn(wrong[name], self.one_line(self.berth("run", "--cluster", name, "--", "true", code=2)))
-        self.assertIn(b"a stands here twice", self.berth("cluster", "list", code=2).out)
+        self.assertIn(b"a is listed twice", self.berth("cluster", "list", code=2).out)
 
     def test_trials_take_their_folder_along(self):
         self.lab(2)
@@ -244,7 +244,7 @@ print(f"::berth acc={reports[epochs - 1]}")
     def test_what_fits_no_host_is_told(self):
         self.lab(2)
         wrong = self.berth("run", "--cluster", "lab", "--cpu", "3", "--", "true", code=3)
-        self.assertIn(b"berth: cpu: wanted 3", wrong.err.splitlines()[-1])
+        self.assertIn(b"berth: cpu: requested 3", wrong.err.splitlines()[-1])
         self.assertEqual(self.house.json("show", "true-1")["run"]["state"], "interrupted")
 
     def refused(self, *parts, run=("run", "--cluster", "lab", "--", "true")):
@@ -320,7 +320,7 @@ print(f"::berth acc={reports[epochs - 1]}")
         until(lambda: "has no room for cpu 2 now" in why(1), "what the host answered")
         self.house.run("stop", "sh-1")
         until((self.dir / "mine").exists, "one of its own runs", 60)
-        until(lambda: "waits for room beside what the run has on its clusters" in why(1) + why(2), "the other waits for it")
+        until(lambda: "waits for free resources in addition to those that the run has on its clusters" in why(1) + why(2), "the other waits for it")
         self.write("go", "")
         self.assertEqual(run.wait(60), 0)
 
@@ -373,7 +373,7 @@ print(f"::berth acc={reports[epochs - 1]}")
                     "runtime_args": {"prescript": "source .profile", "postscript": "echo DONE > done", "overwrite": True}}
         self.write("aup/exp.json", json.dumps({**document, "workingdir": "there"}))
         refused = self.berth("run", "--cluster", "lab", "aup/exp.json", code=2)
-        self.assertIn("begins with /", self.one_line(refused))
+        self.assertIn("must begin with /", self.one_line(refused))
         # The file of an environment goes on in further lines; each machine is named with user, port and key.
         for host in hosts:
             (host.home / ".profile").write_text(f"export SOURCED={host.name}\n")
@@ -382,8 +382,8 @@ print(f"::berth acc={reports[epochs - 1]}")
         self.write("aup/.aup/env.ini", "[Auptimizer]\nSQL_ENGINE = sqlite\nnode_mapping = {\n" + lines + "}\nTMP = x\n")
         self.write("aup/exp.json", json.dumps(document))
         planned = self.berth("run", "--plan", "aup/exp.json", code=2)
-        self.assertIn(f"of here only {self.dir}/aup/train.py goes with them".encode(), planned.err)
-        self.assertNotIn(b"with the trials goes", planned.out + planned.err)
+        self.assertIn(f"only {self.dir}/aup/train.py is sent from this machine".encode(), planned.err)
+        self.assertNotIn(b"sent with the trials", planned.out + planned.err)
         self.berth("run", "aup/exp.json")
         self.assertEqual([task["metrics"]["score"] for task in self.house.tasks("exp-1")], [0, 1, 2, 2])
         model = "aup_models/models_exp-1/model.txt"
@@ -394,7 +394,7 @@ print(f"::berth acc={reports[epochs - 1]}")
         self.assertIn("reconnect: 1s", (self.house.state / "runs/exp-1/clusters.yaml").read_text())
         # It is there now, and here too; the script is beside the document only.
         again = self.berth("run", "aup/exp.json")
-        self.assertIn(f"trials start in {there} of the machines".encode(), again.err)
+        self.assertIn(f"trials start in {there} on the machines".encode(), again.err)
 
     def test_auptimizer_s_instances_may_be_addresses(self):
         hosts = self.lab(2)
@@ -598,7 +598,7 @@ echo "end $1 $(date +%s%N) $BERTH_TOKEN" >> {self.dir}/witness
         next(line for line in run.stderr if b"once more" in line)
         run.send_signal(signal.SIGINT)
         self.assertEqual(run.wait(timeout=30), 130)
-        self.assertIn(b"ends with its lease", run.stderr.read())
+        self.assertIn(b"end with its lease", run.stderr.read())
 
     def running(self, **lab):
         """A host, and a run whose one task writes into the witness there and ends when `go` is there."""
@@ -620,7 +620,7 @@ echo "end $1 $(date +%s%N) $BERTH_TOKEN" >> {self.dir}/witness
         host = self.orphaned()
         host.cut()
         again = self.house.start("resume", "sh-1")
-        self.assertIn(b"is waited for", next(line for line in again.stderr if b"does not answer" in line))
+        self.assertIn(b"Berth waits for it", next(line for line in again.stderr if b"does not answer" in line))
         host.start()
         self.write("go", "")
         self.assertEqual(again.wait(timeout=60), 0)
@@ -647,7 +647,7 @@ echo "end $1 $(date +%s%N) $BERTH_TOKEN" >> {self.dir}/witness
         again = self.house.start("resume", "sweep-1")
         said = next(line for line in again.stderr if b"does not answer" in line).decode()
         held, = [task for task in self.house.tasks("sweep-1") if task.get("host", "").endswith(str(away.port))]
-        for part in (f"127.0.0.1:{away.port}", "refused", f"task {held['id'].rpartition('/')[2]} may run there", "at most"):
+        for part in (f"127.0.0.1:{away.port}", "refused", f"task {held['id'].rpartition('/')[2]} may run on it", "at most"):
             self.assertIn(part, said)
         until(lambda: self.house.counts("sweep-1")["done"] == 4, "the others are done", 60)
         self.assertLess(time.monotonic() - began, 60, "within the lease")
@@ -665,7 +665,7 @@ echo "end $1 $(date +%s%N) $BERTH_TOKEN" >> {self.dir}/witness
         until(lambda: time.monotonic() > gone, "as far as we know, too")
         began = time.monotonic()
         again = self.berth("resume", "sweep-1")
-        self.assertIn(b"has ended with its lease", again.err)
+        self.assertIn(b"have ended with its lease", again.err)
         self.assertLess(time.monotonic() - began, 8)
         self.assertEqual(set(numbers(self.dir / "witness")), {1, 2, 3, 4, 5})
         self.assertEqual(self.house.counts("sweep-1")["done"], 5)
@@ -678,13 +678,13 @@ echo "end $1 $(date +%s%N) $BERTH_TOKEN" >> {self.dir}/witness
         self.assertLess(time.monotonic() - began, 50, "it waits for no lease")
         self.assertEqual(stopped.code, 3, stopped)
         label = self.house.tasks("sh-1")[0]["id"].rpartition("/")[2]
-        for part in (f"127.0.0.1:{host.port}", f"task {label} may still run there", "berth stop sh-1"):
+        for part in (f"127.0.0.1:{host.port}", f"task {label} may still run on it", "berth stop sh-1"):
             self.assertIn(part, stopped.err.decode())
         self.assertEqual(run.wait(timeout=30), 3)
-        self.assertIn(b"may still run there", run.stderr.read())
+        self.assertIn(b"may still run on it", run.stderr.read())
         self.assertEqual(self.house.run("stop", "sh-1").code, 3)
         host.start()
-        self.assertIn(b"nothing of it runs any more", self.berth("stop", "sh-1").err)
+        self.assertIn(b"no part of it runs any more", self.berth("stop", "sh-1").err)
         until(lambda: not [pid for pid in host.processes() if "witness" in cmdline(pid)], "it was ended", 20)
 
     def test_a_stop_of_a_dead_runner_s_tasks_says_so_too(self):
@@ -692,7 +692,7 @@ echo "end $1 $(date +%s%N) $BERTH_TOKEN" >> {self.dir}/witness
         host.cut()
         stopped = self.house.run("stop", "sh-1")
         self.assertEqual(stopped.code, 3, stopped)
-        self.assertIn("may still run there", stopped.err.decode())
+        self.assertIn("may still run on it", stopped.err.decode())
 
     def test_a_host_that_says_nothing_is_called_for_ten_seconds(self):
         for number, (command, lease) in enumerate([("stop", "100s"), ("stop", "1s"), ("rm", "100s")], 1):
@@ -732,7 +732,7 @@ echo "end $1 $(date +%s%N) $BERTH_TOKEN" >> {self.dir}/witness
         again.send_signal(signal.SIGINT)
         _, err = again.communicate(timeout=60)
         self.assertIn(f"127.0.0.1:{host.port} does not answer", err.decode())
-        self.assertIn("what ran there has ended with its lease", err.decode())
+        self.assertIn("its tasks have ended with its lease", err.decode())
 
     def test_a_run_is_not_forgotten_while_it_may_run_where_nobody_answers(self):
         host = self.orphaned()
@@ -740,7 +740,7 @@ echo "end $1 $(date +%s%N) $BERTH_TOKEN" >> {self.dir}/witness
         self.assertIn("may still run on", self.one_line(self.berth("rm", "sh-1", code=3)))
         removed = self.house.run("rm", "--force", "sh-1")
         self.assertEqual(removed.code, 3, removed)
-        for part in ("sh-1 is not removed", "may still run there", "berth stop sh-1"):
+        for part in ("sh-1 is not removed", "may still run on it", "berth stop sh-1"):
             self.assertIn(part, self.one_line(removed))
         host.start()
         self.berth("rm", "--force", "sh-1")
@@ -790,7 +790,7 @@ echo "end $1 $(date +%s%N) $BERTH_TOKEN" >> {self.dir}/witness
         self.berth("run", "--cluster", "lab", "alone/p.yaml", code=1)
         task = self.house.tasks("p-1")[0]
         self.assertEqual((task["cause"], task["attempts"]), ("cannot start", 1))
-        self.assertIn(b"say shell: sh", self.berth("why", "p-1/1").out)
+        self.assertIn(b"write shell: sh", self.berth("why", "p-1/1").out)
         self.assertEqual(numbers(self.dir / "after"), [1])
 
     def test_a_task_outlives_a_long_silence(self):

@@ -122,8 +122,8 @@ class TopTest(TopCase):
         top.type("\x1b[Bx")
         top.shows("Stop digits-1, of which")
         top.type("y")
-        top.shows("digits-1 stopped; go on with: berth resume digits-1")
-        top.shows("Nothing runs, waits or holds anything.")
+        top.shows("digits-1 stopped; resume it with: berth resume digits-1")
+        top.shows("Nothing runs, waits or is allocated.")
         self.assertEqual(self.house.json("show", run)["run"]["state"], "stopped")
         top.type("a")
         top.shows("stopped")
@@ -261,14 +261,14 @@ class TopTest(TopCase):
         self.assert_given_back(top)
 
     def test_elsewhere_it_is_one_page(self):
-        self.assertIn(b"nobody holds anything", self.berth("top").out)
+        self.assertIn(b"nothing is allocated", self.berth("top").out)
         self.assertNotIn(b"\x1b", self.berth("top").out)
         self.assertIn("total", self.house.json("top"))
         for arguments, environment in ((["--once"], {}), (["--json"], {}), ([], {"TERM": "dumb"})):
             top = self.top(24, 80, *arguments, **environment)
             self.assertEqual(top.wait(), 0)
             self.assertNotIn("\x1b", top.text)
-        self.assertIn("nobody holds anything", top.text)
+        self.assertIn("nothing is allocated", top.text)
 
 
 class LogsTest(TopCase):
@@ -327,8 +327,8 @@ class QueueTest(TopCase):
         found = until(lambda: self.house.json("top")["waiting"], "it waits")
         self.assertEqual(found[0]["label"], second)
         self.assertIsNone(found[0]["expected_start"])
-        self.assertEqual(found[0]["expected_by"], "it is not known how long first-1 goes on")
-        self.assertIn("starts ?: it is not known how long first-1 goes on", self.berth("why", "second-1/1").out.decode())
+        self.assertEqual(found[0]["expected_by"], "the end of first-1 is not known")
+        self.assertIn("starts ?: the end of first-1 is not known", self.berth("why", "second-1/1").out.decode())
 
 
 if __name__ == "__main__":

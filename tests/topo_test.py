@@ -132,8 +132,8 @@ class Place(Placing):
         text = self.berth("place", 4, "--topology", "dgx1-v100", "--policy", "best-effort").out.decode()
         self.assertEqual(text, "devices    0-3\n           gpu-0\n           gpu-1\n           gpu-2\n"
                                "           gpu-3\nscore      1120 (best-effort, sum)\npartition  2240\n"
-                               "best other 4-7, score 1120\nwhat is left offers 2 devices with score 250\n"
-                               "what is left offers 4 devices with score 1120\n")
+                               "best other 4-7, score 1120\nthe remaining devices offer 2 devices with score 250\n"
+                               "the remaining devices offer 4 devices with score 1120\n")
 
     def test_known_answers_of_best_effort(self):
         for available, required, count, chosen in [
@@ -165,7 +165,7 @@ class Place(Placing):
     def test_the_unwell_are_taken_only_by_name(self):
         self.assertEqual(self.devices(3, topology="own.json"), [4, 5, 9])
         self.refused("place", 4, "--topology", "own.json", code=3,
-                     says="4 devices wanted, available: 4-5,9; the others are not well, see berth topo")
+                     says="4 devices requested, available: 4-5,9; the others are not healthy, see berth topo")
         self.refused("place", 1, "--topology", "own.json", "--require", "8-9",
                      says="--require: 8 not among the available: 4-5,9")
         self.assertEqual(self.devices(2, "--available", "8,9", topology="own.json"), [8, 9])
@@ -173,26 +173,26 @@ class Place(Placing):
     def test_wrong_questions(self):
         for code, says, *arguments in [
                 (2, "K is required"),
-                (2, "wanted how many devices, 1 to 64, found '0'", 0),
-                (2, "found '-1'", -1),
-                (2, "found '65'", 65),
-                (2, "found '2.5'", 2.5),
-                (2, "found '99999999999999999999'", 99999999999999999999),
-                (2, "found ''", ""),
-                (3, "9 devices wanted, dgx1-v100 has 8", 9),
-                (3, "3 devices wanted, available: 1,7", 3, "--available", "7,1"),
-                (3, "1 devices wanted, available: none", 1, "--available", ""),
+                (2, "expected how many devices, 1 to 64, got '0'", 0),
+                (2, "got '-1'", -1),
+                (2, "got '65'", 65),
+                (2, "got '2.5'", 2.5),
+                (2, "got '99999999999999999999'", 99999999999999999999),
+                (2, "got ''", ""),
+                (3, "9 devices requested, dgx1-v100 has 8", 9),
+                (3, "3 devices requested, available: 1,7", 3, "--available", "7,1"),
+                (3, "1 devices requested, available: none", 1, "--available", ""),
                 (2, "no device '8' in dgx1-v100, which has 0-7", 1, "--available", "5-8"),
                 (2, "no device 'GPU0'", 1, "--available", "GPU0"),
                 (2, "no device '0 1'", 1, "--require", "0 1"),
                 (2, "no device '-1'", 1, "--available", "-1"),
                 (2, "no device 'a", 1, "--require", "a\x1bc"),
-                (2, "wanted a range such as 2-5, found '5-2'", 1, "--available", "5-2"),
-                (2, "found '0-99999999'", 1, "--available", "0-99999999"),
+                (2, "expected a range such as 2-5, got '5-2'", 1, "--available", "5-2"),
+                (2, "got '0-99999999'", 1, "--available", "0-99999999"),
                 (2, "--require: 3 not among the available: 1-2", 2, "--available", "1,2", "--require", "3"),
                 (2, "--require: 1-3 are more than 2", 2, "--require", "1,2,3"),
-                (2, "--policy: wanted packed,", 2, "--policy", "bestEffort"),
-                (2, "--objective: wanted sum, min or ring, found 'avg'", 2, "--objective", "avg"),
+                (2, "--policy: expected packed,", 2, "--policy", "bestEffort"),
+                (2, "--objective: expected sum, min or ring, got 'avg'", 2, "--objective", "avg"),
                 (2, "static-dgx1-volta gives 1, 2, 4, 8 devices, not 3", 3, "--policy", "static-dgx1-volta"),
                 (3, "no group of 2 that is wholly available", 2, "--policy", "static-dgx1-volta", "--available", "0,1"),
                 (2, "unexpected argument '3'", 2, 3),

@@ -23,7 +23,7 @@ FILE = re.compile(r"\A(?:#!.*\n)?# ([\w.-]+\.\w+)\n")
 SAVED_AS = re.compile(r"Save it as `([\w.-]+)`")
 EXIT_CODE = re.compile(r"#.*\bexit code (\d+)\b")
 UNTIL_CTRL_C = re.compile(r"berth (dashboard|serve|autoscale(?!.* --trace))\b")
-MOST_S = 180  # for one command
+MOST_S = 300  # for one command
 
 
 class File(NamedTuple):

@@ -73,7 +73,7 @@ class WarmStart(Searches):
         base = self.search(samples=12)
         study = self.search(samples=3, warm_start=base, x={"min": 0.5, "max": 1}, y=RANGE)
         self.assertGreaterEqual(study.trials()[0].params.x, 0.5)
-        with self.assertRaisesRegex(berth.Failed, "lies within these params"):
+        with self.assertRaisesRegex(berth.Failed, "is within these params"):
             self.search(samples=3, warm_start=base, x={"min": 5, "max": 6}, y=RANGE)
 
     def test_values_have_the_type_of_the_new_space(self):

@@ -148,8 +148,8 @@ class JsonErrors(WrongInput):
     READERS = (("plan",), ("simulate",), ("topo", "--topology"), ("place", "2", "--topology"), ("fit",))
 
     def test_broken_json_is_explained_by_every_command(self):
-        for text, says in (('{"a": 1,}', "column 9: expected a name in double quotes, found '}' (remove the comma"),
-                           ('{"a": NaN}', "column 7: expected a value, found 'NaN' (JSON has no NaN"),
+        for text, says in (('{"a": 1,}', "column 9: expected a name in double quotes, got '}' (remove the comma"),
+                           ('{"a": NaN}', "column 7: expected a value, got 'NaN' (JSON has no NaN"),
                            ('{"a": 1\n"b": 2}', "line 2, column 1: expected ',' or '}'"),
                            ('{"a": "b', "a text without its closing quote"),
                            ('{"a": True}', "(write true)")):

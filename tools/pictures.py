@@ -21,21 +21,24 @@ sys.path.insert(0, str(ROOT / "tests"))
 MOST_BYTES = 300_000
 ROWS, COLUMNS = 24, 80
 RUN_S = 900  # the longest that the sweep may take on a busy machine
+NO_BREAK_SPACE = "\u00a0"
 FONT = "ui-monospace, 'DejaVu Sans Mono', Menlo, Consolas, monospace"
 
 
 def terminal_svg(lines, title):
-    """The lines of a terminal as a picture. `textLength` keeps the columns in place in every font."""
+    """The lines of a terminal as a picture. `textLength` keeps the columns in place in every font, and blanks are
+    no-break spaces because browsers collapse others."""
     width, height, left, top = 8.4, 18, 14, 44
     whole = (2 * left + COLUMNS * width, top + len(lines) * height + 8)
     parts = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {whole[0]:.0f} {whole[1]}" role="img" aria-label="{html.escape(title)}" '
              f'width="{whole[0]:.0f}" height="{whole[1]}">',
              f'<rect width="100%" height="100%" rx="8" fill="#14181d"/><text x="{left}" y="24" font-family="{FONT}" font-size="13" '
-             f'fill="#98a4b3">{html.escape(title)}</text><g font-family="{FONT}" font-size="14" fill="#dfe5ec" xml:space="preserve">']
+             f'fill="#98a4b3">{html.escape(title)}</text><g font-family="{FONT}" font-size="14" fill="#dfe5ec">']
     for number, line in enumerate(lines):
         if line:
             color = ' fill="#7db8ee"' if line.startswith("$ ") else ""
-            parts.append(f'<text x="{left}" y="{top + (number + 0.75) * height:.1f}" textLength="{len(line) * width:.1f}"{color}>{html.escape(line)}</text>')
+            text = html.escape(line).replace(" ", NO_BREAK_SPACE)
+            parts.append(f'<text x="{left}" y="{top + (number + 0.75) * height:.1f}" textLength="{len(line) * width:.1f}"{color}>{text}</text>')
     return "\n".join([*parts, "</g></svg>", ""])
 
 
@@ -114,7 +117,7 @@ class Pictures:
         browser = Chromium(folder / "profile")
         try:
             link = server.stdout.readline().decode().strip()
-            page = browser.page(width=1400, height=752)  # the shape of the picture of the terminal
+            page = browser.page(width=1000, height=537)  # the shape of the picture of the terminal
             page.open(link)
             page.until_text("digits-1", "accuracy")
             page.until("document.querySelectorAll('canvas').length > 1")

@@ -38,7 +38,7 @@ class Watcher final : public run::Observer {
   void on_task_end(const run::TaskEnd& end) override { contract_.shown(run_.name, end); }
   void on_output(const exec::Output&) override {}
   void on_note(const std::string& note) override {
-    if (note.contains("ends with its lease")) run_.is_left_to_lease = true;
+    if (note.contains("end with its lease")) run_.is_left_to_lease = true;
     if (contract_.trace) fmt::print("           {}: {}\n", run_.name, note);
   }
 

@@ -34,7 +34,7 @@ class Hosts(VmCase):
         for machine in self.machines:
             self.ok(machine.ssh("u", "rm -rf ~/witness"))
         # What a frozen machine granted as it thawed is held for a lease, though nobody came for it.
-        self.wait_until(self.all_is_free, "nobody holds anything")
+        self.wait_until(self.all_is_free, "nothing is allocated")
 
     def write_clusters(self):
         known = self.dir / "known_hosts"

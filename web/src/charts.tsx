@@ -355,7 +355,7 @@ export function Parallel({ trials, score, goal, columns }: Shown & { columns: Co
     <div>
       <Canvas height={height} draw={draw} onPointer={pointed} label={`parallel coordinates of ${columns.map((each) => each.name).join(", ")} and ${goal.metric}`} />
       <p class="note">
-        {brushes.size === 0 ? "Drag along an axis to choose trials, or say from where to where. " : `${inside.length} of ${trials.count} trials `}
+        {brushes.size === 0 ? "Drag along an axis to choose trials, or enter a range below. " : `${inside.length} of ${trials.count} trials `}
         {brushes.size > 0 && <button onClick={() => set_brushes(new Map())}>choose all</button>}
       </p>
       <Between axes={axes} brushes={brushes} change={set_brushes} />

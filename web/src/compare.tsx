@@ -50,11 +50,11 @@ function Growth({ found, all }: { found: Comparison; all: Grown[] }) {
 
 function Rows({ found, names }: { found: Comparison; names: string[] }) {
   return (
-    <div class="scroll" tabIndex={0} role="region" aria-label="the runs">
+    <div class="scroll" tabIndex={0} role="region" aria-label="runs">
       <table>
         <thead>
           <tr>
-            {["run", "state", "done", "failed", `best ${found.metric}`, "of", "median", "a trial takes", "took", ""].map((head, index) => (
+            {["run", "state", "done", "failed", `best ${found.metric}`, "best trial", "median", "time per trial", "duration", ""].map((head, index) => (
               <th scope="col" key={index}>
                 {head || <span class="unseen">leave out</span>}
               </th>
@@ -98,14 +98,14 @@ export function ComparePage({ names }: { names: string[] }) {
   const others = (runs.value?.runs ?? []).filter((each) => each.kind === "experiment" && !names.includes(each.id)).reverse();
   return (
     <>
-      <h1>Side by side</h1>
+      <h1>Compare runs</h1>
       <Trouble error={compared.error ?? all.error} />
       {others.length > 0 && <Pick label="add" value="" of={["", ...others.slice(0, 500).map((each) => each.id)]} chosen={(id) => id !== "" && (window.location.hash = link("compare", ...names, id))} />}
       {found && all.value && <Growth found={found} all={all.value} />}
       {found && <Rows found={found} names={names} />}
       {found && found.shared.length > 0 && (
-        <Section title="What all of them tried">
-          <div class="scroll" tabIndex={0} role="region" aria-label="what all tried">
+        <Section title="Trials in common">
+          <div class="scroll" tabIndex={0} role="region" aria-label="trials in common">
             <table>
               <thead>
                 <tr>

@@ -82,7 +82,7 @@ export function DaySection({ day }: { day: Day }) {
                 <svg width="12" height="12" aria-hidden="true">
                   <rect width="12" height="12" fill={kColours[name] ?? "gray"} />
                 </svg>{" "}
-                {name === "day" ? "planned over the day" : name === "static" ? "the busiest hour, all day" : "each hour by itself, greedily"}
+                {name === "day" ? "planned over the day" : name === "static" ? "the busiest hour, all day" : "each hour separately, greedy"}
               </th>
               <td>{cents(plan.cost)}</td>
               <td>{plan.starts}</td>

@@ -54,7 +54,7 @@ function Servers({ plan, base }: { plan: FleetPlan; base: FleetPlan }) {
         <table>
           <thead>
             <tr>
-              {["server", "class", "planned", "cost", "ITL / SLO, ms", "TTFT / SLO, ms", "use", "against the present", "why"].map((head) => (
+              {["server", "class", "planned", "cost", "ITL / SLO, ms", "TTFT / SLO, ms", "use", "change", "reason"].map((head) => (
                 <th scope="col" key={head}>
                   {head}
                 </th>
@@ -123,11 +123,11 @@ function Cost({ plan, base }: { plan: FleetPlan; base: FleetPlan }) {
   return (
     <>
       <p>
-        <strong class="figure">{cents(plan.cost)}</strong> cents an hour{plan !== base && <>, {signed(plan.cost - base.cost)} against the plan as it stands</>}; the present costs {cents(before)}, {signed(plan.cost - before)}.
+        <strong class="figure">{cents(plan.cost)}</strong> cents an hour{plan !== base && <>, {signed(plan.cost - base.cost)} compared with the original plan</>}; the current allocations cost {cents(before)}, {signed(plan.cost - before)}.
         {plan.watts > 0 && ` It draws ${Math.round(plan.watts).toLocaleString("en")} W.`}
       </p>
       <p class="note">
-        With the price of changes it comes to {cents(plan.proof.value)}; no plan comes to less than {cents(plan.proof.bound)} (a gap of {(100 * plan.proof.gap).toFixed(4)} %){plan.proof.stopped && ", and the time limit stopped the search"}.
+        Including the cost of changes the total is {cents(plan.proof.value)}; no plan totals less than {cents(plan.proof.bound)} (a gap of {(100 * plan.proof.gap).toFixed(4)} %){plan.proof.stopped && ", and the time limit stopped the search"}.
       </p>
       {unserved.map(([priority, count]) => (
         <p key={priority} class="trouble">
@@ -189,7 +189,7 @@ function WhatIf({ base, sets, change }: { base: FleetPlan; sets: Sets; change: (
       </table>
       <p class="tools">
         {names.length > 1 && <Pick label="load of" value={chosen} of={names} chosen={choose} />}
-        {Object.keys(sets).length > 0 && <button onClick={() => change({})}>As it stands</button>}
+        {Object.keys(sets).length > 0 && <button onClick={() => change({})}>Reset</button>}
       </p>
     </>
   );
@@ -231,7 +231,7 @@ function Plan({ number, has_day }: { number: number; has_day: boolean }) {
     <>
       <Trouble error={tried.error ?? base.error} />
       <Cost plan={plan} base={base.value} />
-      <Section title="Against what there is">
+      <Section title="Capacity">
         <Capacity plan={plan} />
       </Section>
       <Section title="What if" aside={set.length > 0 && took.current > 0 ? `planned in ${Math.round(took.current)} ms, percentiles by ${exact ? "the simulator" : "closed form"}` : "percentiles by closed form, then by the simulator"}>
@@ -259,7 +259,7 @@ export function FleetPage({ number }: { number: number }) {
       <>
         <h1>Fleets</h1>
         <p>
-          None was named: <code>berth dashboard --fleet fleet.json</code> shows its plan here, and <code>berth serve fleet.json</code> that of the fleet that it holds.
+          No fleet was given: start <code>berth dashboard --fleet fleet.json</code> or <code>berth serve fleet.json</code> to see its plan here.
         </p>
       </>
     );

@@ -55,8 +55,8 @@ function Picture({ steps, critical, chosen, choose }: { steps: Step[]; critical:
       })
       .join(" ");
   return (
-    <div class="scroll" tabIndex={0} role="region" aria-label="the graph">
-      <svg class="graph" width={x(drawn.layers) - kBox.across + 8} height={y(drawn.tallest) + 4} role="group" aria-label={`the graph of ${steps.length} steps`}>
+    <div class="scroll" tabIndex={0} role="region" aria-label="graph">
+      <svg class="graph" width={x(drawn.layers) - kBox.across + 8} height={y(drawn.tallest) + 4} role="group" aria-label={`graph of ${steps.length} steps`}>
         {drawn.edges.map((edge) => (
           <path key={`${edge.from} ${edge.to}`} d={path(edge.through)} class={critical.has(edge.from) && critical.has(edge.to) ? "critical" : ""} />
         ))}
@@ -116,7 +116,7 @@ function StepPanel({ step, run, trials }: { step: Step; run: string; trials: Tri
       <h3>{step.name}</h3>
       <Progress counts={step.counts} />
       <p>
-        {step.known ? counts_text(step.counts) : "How many tasks it has is not known yet"}
+        {step.known ? counts_text(step.counts) : "The number of tasks is not known yet"}
         {step.seconds && `; ${duration(1000 * step.seconds.median)} each, ${duration(1000 * step.seconds.longest)} the longest, ${duration(1000 * step.seconds.sum)} in all`}
         {step.after.length > 0 && `; after ${step.after.join(", ")}`}
         {step.files.length > 0 && `; reads ${step.files.join(", ")}`}
@@ -141,7 +141,7 @@ function Critical({ path, trials, run }: { path: number[]; trials: Trials; run: 
   const begun = trials.started[path[0]!]!;
   const whole = Math.max(1, trials.ended[path[path.length - 1]!]! - begun);
   return (
-    <Section title="What decided how long it took" aside={`${duration(whole)}, of which ${duration(path.reduce((sum, row) => sum + trials.ended[row]! - trials.started[row]!, 0))} in these tasks`}>
+    <Section title="Critical path" aside={`${duration(whole)}, of which ${duration(path.reduce((sum, row) => sum + trials.ended[row]! - trials.started[row]!, 0))} in these tasks`}>
       <table class="bars">
         <tbody>
           {path.map((row, index) => {
@@ -190,8 +190,8 @@ function Earlier({ run, steps }: { run: Run; steps: Step[] }) {
       </>
     );
   return (
-    <Section title="Against earlier runs" aside="time in the tasks of each step">
-      <div class="scroll" tabIndex={0} role="region" aria-label="against earlier runs">
+    <Section title="Compared with earlier runs" aside="time in the tasks of each step">
+      <div class="scroll" tabIndex={0} role="region" aria-label="compared with earlier runs">
         <table>
           <thead>
             <tr>
@@ -231,7 +231,7 @@ export function Flow({ summary, trials }: { summary: Summary; trials: Trials }) 
   const step = value.steps.find((each) => each.name === chosen);
   return (
     <>
-      <Section title="Steps" aside={path.length > 0 ? "strong: what decided how long it took" : undefined}>
+      <Section title="Steps" aside={path.length > 0 ? "strong: the critical path" : undefined}>
         <Picture steps={value.steps} critical={critical} chosen={chosen} choose={(name) => choose(name === chosen ? "" : name)} />
         {step && <StepPanel key={step.name} step={step} run={run.id} trials={trials} />}
       </Section>

@@ -15,8 +15,8 @@ function Rows({ runs, now }: { runs: Run[]; now: number }) {
           <th scope="col" class="wide">
             tasks
           </th>
-          <th scope="col">begun</th>
-          <th scope="col">took</th>
+          <th scope="col">created</th>
+          <th scope="col">duration</th>
         </tr>
       </thead>
       <tbody>

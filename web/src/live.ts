@@ -7,7 +7,7 @@ const listeners = new Set<() => void>();
 let stream: EventSource | null = null;
 let tell: (trouble: string) => void = () => {};
 
-const kAway = "The server is away; what you see is how it was.";
+const kAway = "The server does not answer; this page shows the last known state.";
 const kAgain_ms = 2000;
 
 /// A browser has six connections to a server for all of its tabs: one that nobody looks at lets go of its own.

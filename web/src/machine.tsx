@@ -19,10 +19,10 @@ function Bars({ total, held }: { total: Record<string, number>; held: (name: str
           <tr key={name}>
             <th scope="row">{name}</th>
             <td>
-              {amount(name, held(name))} of {amount(name, all)} held
+              {amount(name, held(name))} of {amount(name, all)} used
             </td>
             <td class="wide">
-              <meter min={0} max={Math.max(all, 1)} value={held(name)} aria-label={`${name} held`} />
+              <meter min={0} max={Math.max(all, 1)} value={held(name)} aria-label={`${name} used`} />
             </td>
           </tr>
         ))}
@@ -36,7 +36,7 @@ const Label = ({ of }: { of: string }) => <a href={link("runs", ...of.split("/",
 
 const part_of = (device: Device, holder: Holder): string => {
   const share = holder.devices.find((each) => each.uuid === device.uuid)!;
-  return share.whole ? "all of it" : [share.gpu_mem > 0 && amount("gpu_mem", share.gpu_mem), share.gpu_slots > 0 && `${share.gpu_slots} slots`].filter(Boolean).join(", ");
+  return share.whole ? "whole" : [share.gpu_mem > 0 && amount("gpu_mem", share.gpu_mem), share.gpu_slots > 0 && `${share.gpu_slots} slots`].filter(Boolean).join(", ");
 };
 
 function Gpu({ device, holders }: { device: Device; holders: Holder[] }) {
@@ -48,7 +48,7 @@ function Gpu({ device, holders }: { device: Device; holders: Holder[] }) {
       <strong>GPU {device.index}</strong> {device.model}
       {device.in_service ? (
         <>
-          <meter min={0} max={Math.max(memory, 1)} value={held} aria-label={`memory of GPU ${device.index} held`} />
+          <meter min={0} max={Math.max(memory, 1)} value={held} aria-label={`memory of GPU ${device.index} used`} />
           <small>
             {amount("gpu_mem", held)} of {amount("gpu_mem", memory)}
             {device.total && device.total.gpu_slots > 0 && `; ${device.total.gpu_slots - (device.free?.gpu_slots ?? 0)} of ${device.total.gpu_slots} slots`}
@@ -117,7 +117,7 @@ function Picture({ known, devices }: { known: Topology; devices: Device[] }) {
       </svg>
       <figcaption class="note">
         {known.topology.name && `${known.topology.name}; `}
-        {islands.length > 0 ? `islands: ${islands.map((island) => island.join(" ")).join("; ")}` : "no two are close"}. Thick: {kKinds[0]!.name}; thin: {kKinds[1]!.name}; filled: held.
+        {islands.length > 0 ? `islands: ${islands.map((island) => island.join(" ")).join("; ")}` : "no two devices are close"}. Thick: {kKinds[0]!.name}; thin: {kKinds[1]!.name}; filled: in use.
       </figcaption>
     </figure>
   );
@@ -125,11 +125,11 @@ function Picture({ known, devices }: { known: Topology; devices: Device[] }) {
 
 function Held({ list, now, reasons }: { list: Holder[]; now: number; reasons: boolean }) {
   return (
-    <div class="scroll" tabIndex={0} role="region" aria-label={reasons ? "what waits" : "who holds it"}>
+    <div class="scroll" tabIndex={0} role="region" aria-label={reasons ? "queue" : "allocations"}>
       <table>
         <thead>
           <tr>
-            {["who", reasons ? "waits for" : "holds", "cores", "GPUs", "user", "priority", reasons ? "waits since" : "since"].map((name) => (
+            {["name", reasons ? "waits for" : "uses", "cores", "GPUs", "user", "priority", reasons ? "waits since" : "since"].map((name) => (
               <th scope="col" key={name}>
                 {name}
               </th>
@@ -158,7 +158,7 @@ function Held({ list, now, reasons }: { list: Holder[]; now: number; reasons: bo
 
 /// When it is expected to start, and what that is founded on.
 function expected(waiting: Waiting, now: number): string {
-  if (waiting.expected_start === null) return `when it starts is unknown: ${waiting.expected_by}`;
+  if (waiting.expected_start === null) return `the start is unknown: ${waiting.expected_by}`;
   const left = Math.max(0, Date.parse(waiting.expected_start) - now);
   return `it is expected to start in ${waiting.at_most ? "at most" : "about"} ${duration(left)}, ${waiting.expected_by}`;
 }
@@ -167,7 +167,7 @@ function expected(waiting: Waiting, now: number): string {
 function lacking(waiting: Holder, free: Record<string, number>): string {
   const lacks = Object.entries(waiting.resources).filter(([name, wanted]) => wanted > (free[name] ?? 0));
   return lacks.length === 0
-    ? `${waiting.label} has what it waits for free, and those before it in the queue come first`
+    ? `${waiting.label} waits for its turn in the queue; its resources are free`
     : `${waiting.label} waits for ${lacks.map(([name, wanted]) => `${name} ${amount(name, wanted)}, of which ${amount(name, free[name] ?? 0)} is free`).join(", ")}`;
 }
 
@@ -176,9 +176,9 @@ function Clusters() {
   const asked = useLive(async (signal) => ((known.value?.clusters.length ?? 0) > 0 ? await get("/v1/top", {}, signal) : null), `top ${known.value?.clusters.length}`, true);
   if (known.value === null || known.value.clusters.length === 0) return <Trouble error={known.error} />;
   return (
-    <Section title="Clusters" aside={<button onClick={asked.again}>Ask them again</button>}>
+    <Section title="Clusters" aside={<button onClick={asked.again}>Refresh</button>}>
       <Trouble error={asked.error} />
-      {asked.value === null && asked.error === null && <p class="note">They are being asked.</p>}
+      {asked.value === null && asked.error === null && <p class="note">Waiting for the clusters.</p>}
       {known.value.clusters.map((entry) => {
         const cluster = asked.value?.clusters?.find((each) => each.name === entry.name);
         return (
@@ -230,9 +230,9 @@ export function MachinePage() {
           <Trouble error={topology.error} />
         </Section>
       )}
-      <Section title="Who holds it">{value.holders.length === 0 ? <p>Nobody.</p> : <Held list={value.holders} now={now} reasons={false} />}</Section>
+      <Section title="Allocations">{value.holders.length === 0 ? <p>None.</p> : <Held list={value.holders} now={now} reasons={false} />}</Section>
       {value.waiting.length > 0 && (
-        <Section title="What waits">
+        <Section title="Queue">
           <Held list={value.waiting} now={now} reasons />
           <ul>
             {value.waiting.map((each, index) => (

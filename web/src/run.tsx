@@ -26,9 +26,9 @@ function actions_of(summary: Summary): Action[] {
   if (is_under_way(run))
     list.push({ name: "Stop", path: "/v1/runs/{run}/stop", question: `Stop ${run.id}? It can be resumed.` });
   if (run.state === "stopped" || run.state === "interrupted")
-    list.push({ name: "Resume", path: "/v1/runs/{run}/resume", question: `Go on with ${run.id}?` });
+    list.push({ name: "Resume", path: "/v1/runs/{run}/resume", question: `Resume ${run.id}?` });
   if (run.counts.failed > 0 && !is_under_way(run))
-    list.push({ name: "Retry what failed", path: "/v1/runs/{run}/retry", question: `Try the ${run.counts.failed} failed tasks of ${run.id} again?` });
+    list.push({ name: "Retry failed tasks", path: "/v1/runs/{run}/retry", question: `Try the ${run.counts.failed} failed tasks of ${run.id} again?` });
   return list;
 }
 
@@ -183,7 +183,7 @@ function TaskPanel({ run, task }: { run: string; task: string }) {
           <table>
             <thead>
               <tr>
-                {["attempt", "end", "took", "CPU", "peak memory", "host"].map((name) => (
+                {["attempt", "result", "duration", "CPU", "peak memory", "host"].map((name) => (
                   <th scope="col" key={name}>
                     {name}
                   </th>
@@ -211,7 +211,7 @@ function TaskPanel({ run, task }: { run: string; task: string }) {
       <Trouble error={log.error} />
       {log.value !== null && log.value.length >= kMostLog && (
         <p class="note">
-          The last of it; <a href={address("/v1/tasks/{task}/log", { task: id })}>all of it</a>.
+          The end of the log; <a href={address("/v1/tasks/{task}/log", { task: id })}>show all</a>.
         </p>
       )}
       <pre class="log" tabIndex={0}>
@@ -264,7 +264,7 @@ export function RunPage({ run, task }: { run: string; task: string | undefined }
       <Actions summary={shown} done={summary.again} />
       <Trouble error={summary.error ?? trials.error} />
       {shown.failures.length > 0 && (
-        <Section title="What failed">
+        <Section title="Failures">
           <ul class="failures">
             {shown.failures.slice(0, 10).map((failure) => (
               <li key={failure.id}>
@@ -280,7 +280,7 @@ export function RunPage({ run, task }: { run: string; task: string | undefined }
         <>
           {goals[0] && <Search summary={shown} trials={trials.value} goal={goals[0]} />}
           {record.kind === "flow" && <Flow summary={shown} trials={trials.value} />}
-          <Section title="When each ran">
+          <Section title="Timeline">
             {active ? <Growing trials={trials.value} /> : <Timeline trials={trials.value} now={0} />}
           </Section>
           <Section title="Tasks">

@@ -11,7 +11,7 @@ import type { Column, Trials } from "./trials";
 const kLeftOutOfCurves = 0.01; // what was stopped early is at the worse end, and to be seen
 const kLeastTrials = 10; // of which berth importance says anything
 const percent = (part: number): string => `${(100 * part).toFixed(1)} %`;
-const direction = (goal: Goal): string => (goal.direction === "max" ? "the greater the better" : "the less the better");
+const direction = (goal: Goal): string => (goal.direction === "max" ? "higher is better" : "lower is better");
 const varies = (column: Column): boolean => {
   const first = column.numbers.find((value) => !Number.isNaN(value));
   return column.numbers.some((value) => !Number.isNaN(value) && value !== first);
@@ -45,7 +45,7 @@ function LearningCurves({ run, goal, key_ }: { run: string; goal: Goal; key_: st
   if (drawn.lines.length === 0) return <Trouble error={error} />;
   const words = `${drawn.lines.length - drawn.cut} that went on to their end${drawn.cut > 0 ? `, ${drawn.cut} that were stopped early, red, where they end` : ""}`;
   return (
-    <Section title="How trials learn" aside={words}>
+    <Section title="Learning curves" aside={words}>
       <Lines lines={drawn.lines} scale={drawn.scale} from="report" to={drawn.most} label={`${goal.metric} by report: ${words}`} />
     </Section>
   );
@@ -59,7 +59,7 @@ function Front({ summary, trials }: { summary: Summary; trials: Trials }) {
   const front = useMemo(() => new Set(summary.front), [summary]);
   if (!across || !up || !scale) return null;
   return (
-    <Section title={`${second!.metric} and ${first!.metric}`} aside={`the front: no trial is better in both than one of these ${front.size}`}>
+    <Section title={`${second!.metric} and ${first!.metric}`} aside={`the Pareto front: no trial is better in both metrics than one of these ${front.size}`}>
       <Scatter trials={trials} across={across} up={up} scale={scale} front={front} />
       <p class="note">
         {first!.metric}: {direction(first!)}; {second!.metric}: {direction(second!)}.{" "}
@@ -85,7 +85,7 @@ function Decides({ summary, metric, trials }: { summary: Summary; metric: string
   );
   if (value === null) return <Trouble error={error} />;
   return (
-    <Section title={`What decides ${metric}`} aside={value.because === "" ? `${kMethods[value.measure] ?? value.measure}, ${value.trials} trials; it predicts ${percent(value.predicted)}` : undefined}>
+    <Section title={`Parameter importance for ${metric}`} aside={value.because === "" ? `${kMethods[value.measure] ?? value.measure}, ${value.trials} trials; it predicts ${percent(value.predicted)}` : undefined}>
       {value.because !== "" && <p class="note">Not known: {value.because}.</p>}
       <table class="bars">
         <tbody>
@@ -132,7 +132,7 @@ export function Search({ summary, trials, goal }: { summary: Summary; trials: Tr
   const any = [...params, ...metrics];
   const vertical = up === goal.metric ? score : any.find((each) => each.name === up);
   const scale = useMemo(() => vertical && (vertical === score ? worth(vertical, goal) : scale_of(vertical.numbers, vertical)), [vertical]);
-  if (!score || score.numbers.every(Number.isNaN)) return <p class="note">No trial has told its {goal.metric} yet.</p>;
+  if (!score || score.numbers.every(Number.isNaN)) return <p class="note">No trial has reported {goal.metric} yet.</p>;
   const column = any.find((each) => each.name === across) ?? params[0];
   return (
     <>
@@ -141,7 +141,7 @@ export function Search({ summary, trials, goal }: { summary: Summary; trials: Tr
       </Section>
       {summary.goals.length > 1 && <Front summary={summary} trials={trials} />}
       {params.length > 0 && (
-        <Section title="What leads there">
+        <Section title="Parallel coordinates">
           <Parallel trials={trials} score={score} goal={goal} columns={params} />
         </Section>
       )}

@@ -22,15 +22,15 @@ function Enter({ refused, entered }: { refused: string; entered: (session: Sessi
   };
   return (
     <form onSubmit={(event) => void enter(event)}>
-      <h1>Come in</h1>
+      <h1>Log in</h1>
       <Trouble error={error} />
       <p>
-        By the link that <code>berth dashboard</code> or <code>berth serve</code> printed, or by the token of its <code>--token-file</code>:
+        Open the link that <code>berth dashboard</code> or <code>berth serve</code> printed, or enter the token from its <code>--token-file</code>:
       </p>
       <label>
         token <input type="password" autocomplete="off" value={token} onInput={(event) => set_token(event.currentTarget.value)} />
       </label>{" "}
-      <button disabled={token.trim() === ""}>Come in</button>
+      <button disabled={token.trim() === ""}>Log in</button>
     </form>
   );
 }

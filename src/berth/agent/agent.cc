@@ -41,7 +41,7 @@ Result<std::unique_ptr<Agent>> Agent::open(os::Env& env, AgentOptions options) {
   BERTH_TRY(env.make_directory(directory, 0700));
   BERTH_ASSIGN(os::Fd lock, env.lock(lock_file(directory), false));
   if (env.status(agent_file(directory)))
-    return fail(ErrorKind::exists, "{}: an agent has lived here", directory);
+    return fail(ErrorKind::exists, "{}: was used by an earlier agent", directory);
   std::string ledger_directory = options.ledger_directory;
   if (options.alloc.value == 0) ledger_directory = directory;  // never asked
   BERTH_ASSIGN(auto ledger, machine::Ledger::open(env, std::move(ledger_directory)));
@@ -215,7 +215,7 @@ Status Agent::handle(Session& session, Call call) {
   if (runner_ != &session) {
     auto* hello = std::get_if<Hello>(&call);
     return hello != nullptr ? welcome(session, std::move(*hello))
-                            : fail(ErrorKind::invalid, "the first word is hello");
+                            : fail(ErrorKind::invalid, "the first message must be hello");
   }
   lease_ends_ = env_->boot_clock() + options_.lease;
   if (auto* one = std::get_if<exec::Launch>(&call)) {
@@ -239,7 +239,7 @@ Status Agent::handle(Session& session, Call call) {
     lease_ends_ = env_->boot_clock() + retain->time;
     retained_ = true;
   } else {
-    return fail(ErrorKind::invalid, "hello was said before");
+    return fail(ErrorKind::invalid, "hello was sent twice");
   }
   return {};
 }
@@ -249,13 +249,14 @@ Status Agent::welcome(Session& session, Hello hello) {
     return fail(ErrorKind::invalid, "the agent speaks version {}, the runner {}", kProtocolVersion,
                 hello.version);
   if (hello.epoch < epoch_)
-    return fail(ErrorKind::stale, "a later runner was here: epoch {}, not {}", epoch_, hello.epoch);
+    return fail(ErrorKind::stale, "a later runner has connected: epoch {}, not {}", epoch_,
+                hello.epoch);
   if (ends_by_ || finishing_) return fail(ErrorKind::stale, "the agent is about to end");
   if (options_.alloc.value != 0 && !keeps_until_ && looks_at_) {
     BERTH_ASSIGN(const bool ours, ledger_.holds(options_.alloc));
     if (!ours) {  // who started it died before it was handed over, say
       has_alloc_ = false;
-      return fail(ErrorKind::stale, "the agent's alloc is not its own");
+      return fail(ErrorKind::stale, "the agent's allocation belongs to another agent");
     }
   }
   // Its own greeting may have been long on its way, and come by a connection that it has left.
@@ -317,7 +318,8 @@ void Agent::publish(exec::FromWorker message) {
   if (output != nullptr && full && !has_runner()) {
     if (!output_dropped_.insert(output->token).second) return;
     exec::Output missing = *output;
-    missing.bytes = "\nberth: output is missing here: nobody listened, and no more could be kept\n";
+    missing.bytes =
+        "\nberth: output is missing here: no runner was connected, and the buffer was full\n";
     return journal_.append(missing);
   }
   if (auto* metric = std::get_if<exec::Metric>(&message);
@@ -365,7 +367,7 @@ void Agent::heed_stop_signals() {
 }
 
 void Agent::give_up() {
-  note("its lease has ended, and nobody renewed it");
+  note("its lease has ended without a renewal");
   worker_.reset();
   sessions_.clear();
   runner_ = nullptr;
@@ -381,7 +383,7 @@ void Agent::look_for_alloc() {
   if (!entries) return;
   const auto ours = std::ranges::find(*entries, options_.alloc, &machine::LedgerEntry::id);
   if (ours != entries->end()) return;
-  note("its alloc is nobody's any more");
+  note("its allocation was released");
   has_alloc_ = false;
 }
 
@@ -419,7 +421,7 @@ bool Agent::is_of_use() const {
 }
 
 void Agent::retire() {
-  note("its lease has ended: it stays to tell what came of its tasks");
+  note("its lease has ended: it stays to report the results of its tasks");
   keeps_until_ = env_->boot_clock() + kKeepsWhatItHasToTell;
   releases_ = options_.alloc.value != 0;
   release_alloc();

@@ -64,7 +64,7 @@ TEST(Agent, OneThatRetiresWhileTheLedgerIsFullReleasesItsAllocLater) {
   full = false;
   world.run(nullptr, reports, [&] { return world.env.now() - begun > std::chrono::minutes(6); });
   EXPECT_TRUE(ledger->entries()->empty());
-  EXPECT_TRUE(world.agent) << "it stays to tell what came of its task";
+  EXPECT_TRUE(world.agent) << "it stays to report the results of its task";
 }
 
 TEST(Agent, OneElsewhereThatNobodyAsksEndsInTheEnd) {

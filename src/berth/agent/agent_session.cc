@@ -150,7 +150,7 @@ void AgentSession::refuse(Error because) {
 Status AgentSession::receive(Answer answer) {
   if (auto* welcome = std::get_if<Welcome>(&answer)) return receive_welcome(std::move(*welcome));
   refused_since_.reset();
-  if (!welcome_) return fail(ErrorKind::invalid, "the agent's first word is its welcome");
+  if (!welcome_) return fail(ErrorKind::invalid, "the agent's first message must be its welcome");
   auto* numbered = std::get_if<Numbered>(&answer);
   if (numbered == nullptr) return {};
   if (const auto* ended = std::get_if<exec::Ended>(&numbered->message)) outbox_.ended(ended->token);

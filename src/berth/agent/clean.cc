@@ -117,7 +117,7 @@ Result<Cleaned> decode_cleaned(std::string_view line) {
   if (line.starts_with("error ")) return std::unexpected(parse_error(line.substr(6)));
   const auto fields = words(line);
   if (fields.size() != 5 || fields[0] != "cleaned")
-    return fail(ErrorKind::invalid, "wanted what was cleaned, found {}", clip(line));
+    return fail(ErrorKind::invalid, "expected what was cleaned, got {}", clip(line));
   Cleaned cleaned;
   std::size_t at = 0;
   for (auto* into :

@@ -166,7 +166,7 @@ class MessageReader {
   /// The message, or invalid with the name of the first field that is not as wanted.
   template <class Message>
   Result<Message> finish(Message message) const {
-    if (wrong_ != nullptr) return fail(ErrorKind::invalid, "field '{}' is not as wanted", wrong_);
+    if (wrong_ != nullptr) return fail(ErrorKind::invalid, "field '{}' is not as expected", wrong_);
     return message;
   }
 

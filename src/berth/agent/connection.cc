@@ -104,14 +104,15 @@ void Connection::read() {
   const auto got = env_->read_some(child_->out, buffer);
   if (got && !*got) return;
   if (!got || **got == 0)
-    return lose(because({ErrorKind::io, "it ended without a word from berth-agent"}));
+    return lose(because({ErrorKind::io, "it ended without an answer from berth-agent"}));
   received_.append(buffer.data(), **got);
   for (auto end = received_.find('\n'); end != std::string::npos && !here_ && !lost_;
        end = received_.find('\n')) {
     on_line(trim(std::string_view(received_).substr(0, end)));
     received_.erase(0, end + 1);
   }
-  if (here_ && !received_.empty()) return lose({ErrorKind::invalid, "berth-agent spoke unasked"});
+  if (here_ && !received_.empty())
+    return lose({ErrorKind::invalid, "berth-agent sent a message unasked"});
   if (received_.size() > kNoiseMost)
     lose({ErrorKind::invalid, "a line without end where berth-agent was to answer"});
 }

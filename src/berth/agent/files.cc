@@ -22,7 +22,7 @@ Result<std::string> below(const std::string& directory, std::string_view path) {
     return fail(ErrorKind::invalid, "no path: {}", clip(path));
   for (const auto name : split(path, '/'))
     if (name.empty() || name == "." || name == "..")
-      return fail(ErrorKind::invalid, "a path that may lead elsewhere: {}", clip(path));
+      return fail(ErrorKind::invalid, "a path that may lead outside the directory: {}", clip(path));
   return fmt::format("{}/{}", directory, path);
 }
 
@@ -36,7 +36,7 @@ Status check_boot(os::Env& env, const std::string& work) {
   // Another machine's, where they share the directory; or it is over, and nothing was lost.
   if (!agent || agent->host != env.host_name() || agent->boot == env.boot_id()) return {};
   return fail(ErrorKind::stale,
-              "{} was started anew since its tasks began: not all that they wrote need be there",
+              "{} was restarted after its tasks began: some of their output may be missing",
               env.host_name());
 }
 
@@ -154,7 +154,7 @@ class FileServer {
   }
 
   Status same(const std::string& path) {
-    if (!path.starts_with('/')) return fail(ErrorKind::invalid, "wanted an absolute path");
+    if (!path.starts_with('/')) return fail(ErrorKind::invalid, "expected an absolute path");
     BERTH_TRY(env_.status(path));
     return {};
   }

@@ -6,7 +6,7 @@ namespace berth::agent {
 
 Status Inbox::welcome(const Welcome& welcome) {
   if (welcomed_ && welcome.first > next_)
-    return fail(ErrorKind::corrupt, "the agent has forgotten what nobody acknowledged");
+    return fail(ErrorKind::corrupt, "the agent has discarded messages that were not acknowledged");
   if (!std::exchange(welcomed_, true)) {
     for (const auto& attempt : welcome.attempts) expect(attempt.token);
     next_ = welcome.first;

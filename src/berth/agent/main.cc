@@ -34,18 +34,17 @@ namespace berth::agent {
 namespace {
 
 constexpr std::string_view kUsage =
-    "berth-agent: a worker that outlives its runner; started by berth itself\n"
+    "berth-agent: a worker that outlives its runner; started by berth\n"
     "  berth-agent start DIR --block BLOCK --lease-ms N [--outlive] [--ledger DIR --alloc ID]\n"
     "                        [--with DIR] [--stay]\n"
-    "  berth-agent stdio DIR    joins standard input and output to the one of DIR\n"
-    "  berth-agent pool         offers parts of this machine to whoever asks by standard input\n"
-    "  berth-agent files DIR    takes files in and gives them out, below DIR\n"
-    "  berth-agent push         sends objects of this machine to another one, as standard input "
-    "says\n"
-    "  berth-agent clean --older-than-ms N [--dry-run]  removes what nobody here uses any more\n"
-    "  berth-agent anchor       keeps a log-in session open for the one that started it\n"
-    "  berth-agent watch-figures  tells what each process has of the GPUs, until nobody reads it\n"
-    "  berth-agent guard PID STARTED COMMAND…  runs it once that process has ended\n"
+    "  berth-agent stdio DIR    connects standard input and output to the agent of DIR\n"
+    "  berth-agent pool         allocates parts of this machine; requests on standard input\n"
+    "  berth-agent files DIR    receives and sends files below DIR\n"
+    "  berth-agent push         sends objects to another machine; requests on standard input\n"
+    "  berth-agent clean --older-than-ms N [--dry-run]  removes unused leases and objects\n"
+    "  berth-agent anchor       keeps a login session open for its parent\n"
+    "  berth-agent watch-figures  reports the GPU memory of processes until its output is closed\n"
+    "  berth-agent guard PID STARTED COMMAND…  runs COMMAND when that process has ended\n"
     "  berth-agent --version\n";
 
 using Words = std::span<const std::string_view>;
@@ -79,7 +78,7 @@ Status live(os::Env& env, Words words) {
 }
 
 Status guard(os::Env& env, Words words) {
-  if (words.size() < 3) return fail(ErrorKind::usage, "wanted PID STARTED COMMAND…");
+  if (words.size() < 3) return fail(ErrorKind::usage, "expected PID STARTED COMMAND…");
   BERTH_ASSIGN(const auto pid, parse_integer(words[0]));
   BERTH_ASSIGN(const auto started, parse_integer(words[1]));
   BERTH_ASSIGN(os::Fd parent, os::detach(env, "/dev/null", kReady));
@@ -106,9 +105,9 @@ Status clean_up(os::Env& env, Words words) {
   CleanOptions options;
   options.dry_run = words.size() == 3 && words[2] == "--dry-run";
   if (words.size() != (options.dry_run ? 3 : 2) || words[0] != "--older-than-ms")
-    return fail(ErrorKind::usage, "wanted --older-than-ms N [--dry-run]");
+    return fail(ErrorKind::usage, "expected --older-than-ms N [--dry-run]");
   BERTH_ASSIGN(const auto older_than_ms, parse_integer(words[1]));
-  if (older_than_ms < 0) return fail(ErrorKind::usage, "--older-than-ms: wanted 0 or more");
+  if (older_than_ms < 0) return fail(ErrorKind::usage, "--older-than-ms: expected 0 or more");
   options.older_than = from_ms(older_than_ms);
   return serve_clean(env, options);
 }
@@ -123,7 +122,7 @@ Status run(Words words) {
   }
   if (command == "watch-figures") return tell_figures(*env);
   if (command == "stdio") {
-    if (words.size() != 2) return fail(ErrorKind::usage, "wanted DIR");
+    if (words.size() != 2) return fail(ErrorKind::usage, "expected DIR");
     os::install_stop_signals();
     return serve_stdio(*env, std::string(words[1]));
   }
@@ -133,7 +132,7 @@ Status run(Words words) {
     if (command == "push") return serve_push(*env);
     BERTH_ASSIGN(const auto program, env->real_path("/proc/self/exe"));
     if (command == "pool") return serve_pool(*env, program);
-    if (words.size() != 2) return fail(ErrorKind::usage, "wanted DIR");
+    if (words.size() != 2) return fail(ErrorKind::usage, "expected DIR");
     return serve_files(*env, std::string(words[1]));
   }
   const bool help = command == "--help" || command == "-h";
@@ -141,7 +140,7 @@ Status run(Words words) {
   if (command == "--version") std::puts(fmt::format("berth-agent {}", version()).c_str());
   if (help || command == "--version") return {};
   return fail(ErrorKind::usage,
-              "wanted start, stdio, pool, files, push, clean or guard; see berth-agent --help");
+              "expected start, stdio, pool, files, push, clean or guard; see berth-agent --help");
 }
 
 }  // namespace

@@ -105,7 +105,7 @@ Status ObjectReceiver::finish() {
   BERTH_ASSIGN(const auto digest, parse_digest(piece.digest));
   if (content.digest != digest) {
     (void)env_.remove_file(part.path);
-    return fail(ErrorKind::corrupt, "object {} came with other bytes", piece.digest);
+    return fail(ErrorKind::corrupt, "object {} was received with other bytes", piece.digest);
   }
   const std::string object = fileset::object_path(store_, digest, piece.executable);
   BERTH_TRY(env_.make_directory(object.substr(0, object.rfind('/')), 0700));
@@ -128,7 +128,7 @@ Result<std::vector<Piece>> parse_missing(std::string_view text, const fileset::F
     BERTH_ASSIGN(auto piece, parse_piece(line));
     const auto size = sizes.extract({piece.digest, piece.executable});
     if (size.empty() || size.mapped() != piece.size)
-      return fail(ErrorKind::invalid, "asked for what it was not offered: {}", clip(line));
+      return fail(ErrorKind::invalid, "asked for an object that was not offered: {}", clip(line));
     missing.push_back(std::move(piece));
   }
   return missing;

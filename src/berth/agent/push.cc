@@ -87,7 +87,7 @@ class Pusher {
         text_ += frame.bytes;
         return {};
       case FrameKind::end: return on_end(std::exchange(text_, {}));
-      default: return fail(ErrorKind::invalid, "a frame that is no answer");
+      default: return fail(ErrorKind::invalid, "a frame that is not an answer");
     }
   }
 
@@ -97,7 +97,7 @@ class Pusher {
   }
 
   static Status stranger() {
-    return fail(ErrorKind::denied, "that address leads to another machine from there");
+    return fail(ErrorKind::denied, "from that host, the address leads to another machine");
   }
 
   Status on_end(const std::string& text) {
@@ -115,7 +115,7 @@ class Pusher {
         return {};
       }
       case Step::confirming:
-        if (!text.empty()) return fail(ErrorKind::corrupt, "what was sent is not there");
+        if (!text.empty()) return fail(ErrorKind::corrupt, "the sent data is missing");
         step_ = Step::over;
         return {};
       default: return fail(ErrorKind::invalid, "an answer to nothing");
@@ -179,7 +179,7 @@ Result<std::optional<Asked>> read_request(os::Env& env, const os::Fd& in) {
         return Asked{std::move(objects), std::move(request)};
       }
       if (frame->kind != FrameKind::files || text.size() > fileset::kMostText)
-        return fail(ErrorKind::invalid, "wanted a list of objects, and where they go");
+        return fail(ErrorKind::invalid, "expected a list of objects, and where they go");
       text += frame->bytes;
     }
   }

@@ -86,7 +86,7 @@ void RemoteAgent::step_connection() {
   }
   exchange();
   if (!lost() && connection_ && now >= silent_until())
-    on_broken({ErrorKind::busy, "the connection fell silent"});
+    on_broken({ErrorKind::busy, "the connection stopped answering"});
 }
 
 std::optional<Mono> RemoteAgent::next_connection_step() const {

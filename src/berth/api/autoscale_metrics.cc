@@ -32,7 +32,9 @@ constexpr Gauge kReplicas[] = {
      [](const Decision& d) { return static_cast<double>(d.desired); }},
     {"current_replicas", "Replicas that the variant has.", current},
     {"desired_ratio",
-     "Desired replicas divided by current ones; the desired ones where there are none.", ratio},
+     "Desired replicas divided by current replicas; the desired replicas if there are no current "
+     "ones.",
+     ratio},
 };
 
 constexpr Gauge kOwn[] = {

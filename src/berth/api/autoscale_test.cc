@@ -31,13 +31,13 @@ TEST(Prometheus, RefusesWhatIsNoAnswer) {
        {std::pair(R"({"status":"error","errorType":"bad_data","error":"parse error at 3"})",
                   "parse error at 3"),
         {"<html>404</html>", "JSON"},
-        {"[]", "no answer of Prometheus"},
+        {"[]", "not an answer of Prometheus"},
         {R"({"status":"success","data":{"resultType":"matrix","result":[]}})", "a vector"},
         {R"({"status":"success","data":{"resultType":"vector","result":[{"metric":{}}]}})",
          "value"},
         {R"({"status":"success","data":{"resultType":"vector","result":[
              {"metric":{},"value":[1,"many"]}]}})",
-         "wanted a number, found 'many'"}}) {
+         "expected a number, got 'many'"}}) {
     const auto samples = read_samples(body);
     ASSERT_FALSE(samples) << body;
     EXPECT_NE(samples.error().message.find(why), std::string::npos) << samples.error().message;

@@ -165,7 +165,7 @@ Result<TlsContext> tls_context(const std::string& certificate, const std::string
   if (!context || SSL_CTX_set_min_proto_version(context.get(), TLS1_2_VERSION) != 1 ||
       SSL_CTX_use_certificate_chain_file(context.get(), certificate.c_str()) != 1 ||
       SSL_CTX_use_PrivateKey_file(context.get(), key.c_str(), SSL_FILETYPE_PEM) != 1)
-    return fail(ErrorKind::invalid, "{} and {}: wanted a certificate and its key, as PEM",
+    return fail(ErrorKind::invalid, "{} and {}: expected a certificate and its key, as PEM",
                 certificate, key);
   return context;
 }

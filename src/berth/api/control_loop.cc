@@ -45,7 +45,7 @@ std::string selector_of(const LoopOptions& options, const std::string& name,
 Status check(const LoopOptions& options, const fleet::System& system) {
   BERTH_TRY(fleet::check(options.autoscaler));
   if (!(options.window_s > 0))
-    return fail(ErrorKind::invalid, "the window: wanted more than 0 s, found {}", options.window_s);
+    return fail(ErrorKind::invalid, "the window: expected more than 0 s, got {}", options.window_s);
   BERTH_TRY(fleet::check_scalable(system));
   std::map<std::string, std::string> servers;
   for (const auto& [name, server] : system.servers) {
@@ -53,7 +53,7 @@ Status check(const LoopOptions& options, const fleet::System& system) {
     const auto [other, is_new] = servers.emplace(without_blanks(selector), name);
     if (!is_new)
       return fail(ErrorKind::invalid,
-                  "{} and {} would be measured by the same metrics, {{{}}}: tell them apart by "
+                  "{} and {} would be measured by the same metrics, {{{}}}: distinguish them with "
                   "--select {}='LABEL=\"VALUE\"'",
                   other->second, name, selector, name);
   }

@@ -293,9 +293,8 @@ struct Calls {
         without.push_back(name);
     if (without.empty()) return text(plan);
     return fail(ErrorKind::not_found,
-                "optimization error: no feasible allocation for servers: [{}]; "
-                "/v1/optimize gives "
-                "the rest of the plan, and the reasons",
+                "optimization error: no feasible allocation for servers: [{}]; /v1/optimize "
+                "returns the remaining plan and the reasons",
                 clip(join(without, ", "), 2000));
   }
   static Result<std::string> optimize_all(Planner& planner, const Words&, const std::string& body,

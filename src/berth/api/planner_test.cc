@@ -273,9 +273,10 @@ TEST_F(PlannerTest, WrongQuestionsAre400WithThePathOfTheFault) {
   const auto error = [&](const std::string& body, int status = 400) {
     return post("/v1/servers/chat%2Feu/size", body, status)["error"].get<std::string>();
   };
-  EXPECT_EQ(error(R"({"acelerator": "H100"})"),
-            "body: acelerator: unknown key; wanted accelerator, numReplicas, load or currentAlloc");
-  EXPECT_NE(error(R"({"load": {"arrivalRate": "x"}})").find("load.arrivalRate: wanted a number"),
+  EXPECT_EQ(
+      error(R"({"acelerator": "H100"})"),
+      "body: acelerator: unknown key; expected accelerator, numReplicas, load or currentAlloc");
+  EXPECT_NE(error(R"({"load": {"arrivalRate": "x"}})").find("load.arrivalRate: expected a number"),
             std::string::npos);
   EXPECT_NE(error(R"({"load": {"arrivalRate": -1}})").find("at least 0"), std::string::npos);
   for (const char* body :

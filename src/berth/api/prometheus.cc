@@ -25,10 +25,10 @@ Result<Sample> sample_of(const JsonPlace& json) {
   Sample sample;
   BERTH_ASSIGN(const JsonPlace pair, json.get("value"));
   BERTH_ASSIGN(const auto parts, pair.items(2));
-  if (parts.size() != 2) return pair.error("wanted a time and a value");
+  if (parts.size() != 2) return pair.error("expected a time and a value");
   BERTH_ASSIGN(const std::string text, parts[1].text());
   const auto value = value_of(text);
-  if (!value) return parts[1].error(fmt::format("wanted a number, found '{}'", clip(text)));
+  if (!value) return parts[1].error(fmt::format("expected a number, got '{}'", clip(text)));
   sample.value = *value;
   if (const auto figure = json.find("metric.figure")) {
     BERTH_ASSIGN(sample.figure, figure->text());
@@ -46,11 +46,11 @@ Result<std::vector<Sample>> read_samples(std::string_view body) {
     const auto why = json.find("error");
     const auto said = why ? why->text() : Result<std::string>("");
     return fail(ErrorKind::invalid, "{}",
-                said && !said->empty() ? clip(*said, 300) : "it is no answer of Prometheus");
+                said && !said->empty() ? clip(*said, 300) : "it is not an answer of Prometheus");
   }
   BERTH_ASSIGN(const JsonPlace type, json.get("data.resultType"));
   BERTH_ASSIGN(const std::string is, type.text());
-  if (is != "vector") return type.error(fmt::format("wanted a vector, found '{}'", clip(is)));
+  if (is != "vector") return type.error(fmt::format("expected a vector, got '{}'", clip(is)));
   BERTH_ASSIGN(const JsonPlace result, json.get("data.result"));
   BERTH_ASSIGN(const auto items, result.items(kMostSamples));
   std::vector<Sample> samples;
@@ -91,7 +91,7 @@ Result<std::vector<Sample>> Prometheus::query(const std::string& expression) {
   };
   if (answer.status == 401 || answer.status == 403)
     return failed(ErrorKind::denied,
-                  fmt::format("it answers {}: does it want a token?", answer.status));
+                  fmt::format("it answers {}: does it require a token?", answer.status));
   auto samples = read_samples(answer.body);
   if (answer.status / 100 != 2)
     return failed(ErrorKind::invalid, fmt::format("it answers {}: {}", answer.status,

@@ -60,7 +60,7 @@ Reply answer(std::span<const Route> routes, const Request& request) {
   if (found.allowed.empty())
     return failed({ErrorKind::not_found,
                    fmt::format("no call '{} {}'", clip(request.method), clip(request.path))});
-  Reply reply = failed({ErrorKind::usage, fmt::format("{} wants {}, found {}", clip(request.path),
+  Reply reply = failed({ErrorKind::usage, fmt::format("{}: expected {}, got {}", clip(request.path),
                                                       found.allowed, clip(request.method))},
                        405);
   reply.headers.emplace_back("Allow", found.allowed);
@@ -94,7 +94,7 @@ Result<std::vector<std::pair<std::string, std::string>>> read_query(std::string_
     const std::string_view name = each.substr(0, equals);
     if (equals == each.npos || std::ranges::find(known, name) == known.end() ||
         each.size() > kLongestValue)
-      return fail(ErrorKind::usage, "'{}': wanted NAME=VALUE of {}", clip(each),
+      return fail(ErrorKind::usage, "'{}': expected NAME=VALUE of {}", clip(each),
                   names.empty() ? "nothing" : names);
     values.emplace_back(name, decoded(each.substr(equals + 1)));
   }

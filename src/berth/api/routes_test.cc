@@ -30,7 +30,7 @@ TEST(Routes, PartsOfThePathAreDecodedOneByOne) {
 TEST(Routes, AnotherMethodIsToldWhichOnesThereAre) {
   const Reply reply = ask("DELETE", "/v1/runs/a/stop");
   EXPECT_EQ(reply.status, 405);
-  EXPECT_NE(reply.body.find("wants POST, found DELETE"), std::string::npos) << reply.body;
+  EXPECT_NE(reply.body.find("expected POST, got DELETE"), std::string::npos) << reply.body;
   ASSERT_EQ(reply.headers.size(), 1U);
   EXPECT_EQ(reply.headers[0], std::pair(std::string("Allow"), std::string("POST")));
 }
@@ -51,7 +51,7 @@ TEST(Routes, AQueryHasTheNamesOfItsRouteAndNoOthers) {
   for (const std::string& query :
        std::vector<std::string>{"run", "=", "other=1", "ru=1", "run=" + long_value})
     EXPECT_FALSE(read_query(query, "run tail")) << query;
-  EXPECT_EQ(read_query("a=1", "").error().message, "'a=1': wanted NAME=VALUE of nothing");
+  EXPECT_EQ(read_query("a=1", "").error().message, "'a=1': expected NAME=VALUE of nothing");
 }
 
 TEST(Routes, DecodingKeepsWhatIsNoEscape) {

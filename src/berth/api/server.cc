@@ -75,7 +75,7 @@ std::string foreign(const httplib::Request& request, const ServerOptions& option
   const bool ours = scheme != origin.npos && origin.substr(scheme + 3) == host;
   if (!origin.empty() && !ours) return fmt::format("Origin '{}' is not this server", clip(origin));
   if (!site.empty() && site != "same-origin" && site != "none")
-    return "a page of another site may not ask here";
+    return "requests from pages of other sites are refused";
   return "";
 }
 
@@ -90,15 +90,14 @@ std::pair<int, std::string> refusal(const httplib::Request& request, std::span<c
   const Role has = role_of(request, options);
   if (has < wanted && has != Role::none)
     return {403,
-            fmt::format("{} {} takes the role {}, and this is {}: it may look, and change "
-                        "nothing",
+            fmt::format("{} {} requires the role {}, and this is {}, which is read-only",
                         request.method, clip(path), kRoleNames.name(wanted), kRoleNames.name(has))};
   if (has < wanted && options.has_tokens())
-    return {401, "wanted the header 'Authorization: Bearer TOKEN' with the server's token"};
+    return {401, "expected the header 'Authorization: Bearer TOKEN' with the server's token"};
   if (has < wanted)
     return {401,
-            "wanted the link that the server printed, which is good once; another start "
-            "prints a new one"};
+            "expected the link that the server printed, which is valid once; another start prints "
+            "a new one"};
   return {0, ""};
 }
 
@@ -178,7 +177,7 @@ void set_up(httplib::Server& server, std::span<const Route> routes, const Server
   server.Patch(".*", answer);
   server.Options(".*", answer);
   server.set_exception_handler([](const auto&, auto& response, const std::exception_ptr&) {
-    say(response, failed({ErrorKind::io, "out of memory, or a fault of the server"}));
+    say(response, failed({ErrorKind::io, "out of memory, or an error of the server"}));
   });
   server.set_error_handler([](const auto&, auto& response) {
     if (!response.body.empty()) return;
@@ -195,7 +194,7 @@ Status serve(os::Env& env, std::span<const Route> routes, const ServerOptions& o
   const bool tls = !options.certificate.empty();
   if (!loopback(options.host) && (!tls || !options.has_tokens()))
     return fail(ErrorKind::usage,
-                "to listen at {} it wants a token and TLS: --token-file or --read-token-file, "
+                "to listen at {}, a token and TLS are required: --token-file or --read-token-file, "
                 "--tls-cert, --tls-key",
                 options.host);
   TlsContext context;
@@ -212,8 +211,8 @@ Status serve(os::Env& env, std::span<const Route> routes, const ServerOptions& o
   const int port = server.bind(options.host, options.port);
   if (port < 0)
     return fail(ErrorKind::io,
-                "cannot listen at {}:{}: another may listen there, or the address "
-                "is not this machine's",
+                "cannot listen at {}:{}: another process may listen there, or the address is not "
+                "on this machine",
                 options.host, options.port);
   std::future<bool> done;
   {

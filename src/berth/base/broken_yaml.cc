@@ -57,7 +57,7 @@ class Outline {
   static BrokenYaml not_closed(char what, int line) {
     if (what == '\'' || what == '"')
       return {line, fmt::format("the quote {} that begins here is not closed", what)};
-    return {line, fmt::format("the '{}' that begins here is not closed: wanted '{}'", what,
+    return {line, fmt::format("the '{}' that begins here is not closed: expected '{}'", what,
                               closing(what))};
   }
 
@@ -132,8 +132,8 @@ class Outline {
   std::size_t close_bracket(char c, std::size_t at) {
     const auto [open, line] = open_.back();
     if (closing(open) != c)
-      trouble_ = {line_, fmt::format("'{}' closes the '{}' of line {}: wanted '{}'", c, open, line,
-                                     closing(open))};
+      trouble_ = {line_, fmt::format("'{}' closes the '{}' of line {}: expected '{}'", c, open,
+                                     line, closing(open))};
     open_.pop_back();
     closed_ = c;
     fresh_ = false;
@@ -229,10 +229,10 @@ class Lines {
                                  entry.key, entry.key.empty() ? "" : ": "));
     if (message.contains("node content") && lines_[at_].find_first_of("[{,") != std::string::npos)
       return in(at_,
-                "within [...] and {...}, no value is left out between commas, and one that begins "
-                "with ':' stands in quotes");
+                "within [...] and {...}, do not leave out a value between commas, and quote a "
+                "value that begins with ':'");
     if (message.contains("unexpected ':'"))
-      return in(at_, "within {...}, a blank follows ':', or the value stands in quotes");
+      return in(at_, "within {...}, write a blank after ':', or quote the value");
     if (trim(lines_[at_]).starts_with("-\t")) return in(at_, "a tab follows '-': write a blank");
     const auto star = lines_[at_].find('*');
     if (message.contains("anchor is not defined") && star != std::string_view::npos) {
@@ -241,17 +241,18 @@ class Lines {
       if (end > 0 && std::ranges::all_of(name.substr(0, end), [](char c) {
             return std::string_view("*./?[").find(c) == std::string_view::npos;
           }))
-        return in(at_, fmt::format("*{0}: nothing before it is called &{0}; a value that begins "
-                                   "with '*' stands in quotes",
-                                   clip(name.substr(0, end))));
+        return in(
+            at_,
+            fmt::format("*{0}: no anchor &{0} is defined above; quote a value that begins with '*'",
+                        clip(name.substr(0, end))));
     }
     if (!value.empty() && std::string_view("*&!@%`").contains(value[0]))
-      return in(at_, fmt::format("a value that begins with '{}' stands in quotes: {}'{}'", value[0],
+      return in(at_, fmt::format("quote a value that begins with '{}': {}'{}'", value[0],
                                  entry.key.empty() ? "" : std::string(entry.key) + ": ",
                                  clip(value, 60)));
     const bool plain = !value.empty() && !std::string_view("'\"[{|>").contains(value[0]);
     if (!entry.key.empty() && plain && (value.contains(": ") || value.ends_with(':')))
-      return in(at_, fmt::format("a value with ': ' in it stands in quotes: {}: '{}'", entry.key,
+      return in(at_, fmt::format("quote a value that contains ': ': {}: '{}'", entry.key,
                                  clip(value, 60)));
     return std::nullopt;
   }
@@ -262,19 +263,19 @@ class Lines {
     const Entry previous = entry_of(lines_[above]);
     if (above == at_) return std::nullopt;
     if (entry.key.empty())
-      return in(at_, fmt::format("'{}': wanted 'key: value'{}", clip(entry.value, 40),
-                                 entry.value.contains(':') ? "; a blank is missing behind ':'"
+      return in(at_, fmt::format("'{}': expected 'key: value'{}", clip(entry.value, 40),
+                                 entry.value.contains(':') ? "; a blank is missing after ':'"
                                                            : "; a ':' is missing"));
     const bool item = trim(lines_[above]).starts_with('-');
     if (previous.key.empty() && !item && entry.indent >= previous.indent)
-      return in(above, fmt::format("'{}': a ':' is missing behind it", clip(previous.value, 40)));
+      return in(above, fmt::format("'{}': a ':' is missing after it", clip(previous.value, 40)));
     if (entry.indent > previous.indent && !previous.value.empty())
-      return in(at_, fmt::format("'{}' stands further right than '{}' in line {}, which has its "
-                                 "value already; keys of one map stand in one column",
+      return in(at_, fmt::format("'{}' is indented further than '{}' in line {}, which has a value "
+                                 "already; indent all keys of a map equally",
                                  clip(entry.key, 40), clip(previous.key, 40), above + 1));
     if (entry.indent < previous.indent)
-      return in(at_, fmt::format("'{}' stands in column {}, where no key above it stands; keys of "
-                                 "one map stand in one column",
+      return in(at_, fmt::format("'{}' is in column {}, where no key above it begins; indent all "
+                                 "keys of a map equally",
                                  clip(entry.key, 40), entry.indent + 1));
     return std::nullopt;
   }

@@ -15,32 +15,31 @@ TEST(BrokenYaml, NamesTheMistakeAndItsLine) {
       {"a:\n  b: 'x\n  c: 'y'\n", "f:2: the quote ' that begins here is not closed"},
       {"a: \"x\n", "f:1: the quote \" that begins here is not closed"},
       {"a: 'it''s\n", "f:1: the quote ' that begins here is not closed"},
-      {"a: {b: 1\nc: 2\n", "f:1: the '{' that begins here is not closed: wanted '}'"},
-      {"a: {b: [1}\n", "f:1: '}' closes the '[' of line 1: wanted ']'"},
+      {"a: {b: 1\nc: 2\n", "f:1: the '{' that begins here is not closed: expected '}'"},
+      {"a: {b: [1}\n", "f:1: '}' closes the '[' of line 1: expected ']'"},
       {"a: {b} c\n",
        "f:1: 'c' follows the closed bracket of a value; put all of the value in "
        "quotes"},
       {"a: | # text\n  it's [not\n\tb\nc: 'x' y\n",
        "f:4: 'y' follows the closed quote of a value; put all of the value in other quotes"},
-      {"# it's\na: b: c\n", "f:2: a value with ': ' in it stands in quotes: a: 'b: c'"},
+      {"# it's\na: b: c\n", "f:2: quote a value that contains ': ': a: 'b: c'"},
       {"a:\n    b: 1\n  c: 2\n",
-       "f:3: 'c' stands in column 3, where no key above it stands; keys of one map stand in one "
-       "column"},
-      {"a\n  b: 1\n", "f:1: 'a': a ':' is missing behind it"},
-      {"a: 1\nb\nc: 2\n", "f:2: 'b': a ':' is missing behind it"},
+       "f:3: 'c' is in column 3, where no key above it begins; indent all keys of a map equally"},
+      {"a\n  b: 1\n", "f:1: 'a': a ':' is missing after it"},
+      {"a: 1\nb\nc: 2\n", "f:2: 'b': a ':' is missing after it"},
       {"a: \"\\'\"\n",
        "f:1: a: within double quotes '\\' begins an escape; in single quotes it stays as it is"},
       {"in: [a, ::1]\n",
-       "f:1: within [...] and {...}, no value is left out between commas, and one that begins with "
-       "':' stands in quotes"},
+       "f:1: within [...] and {...}, do not leave out a value between commas, and quote a value "
+       "that begins with ':'"},
       {"[a,,b]\n",
-       "f:1: within [...] and {...}, no value is left out between commas, and one that begins with "
-       "':' stands in quotes"},
-      {"in: {a:}\n", "f:1: within {...}, a blank follows ':', or the value stands in quotes"},
+       "f:1: within [...] and {...}, do not leave out a value between commas, and quote a value "
+       "that begins with ':'"},
+      {"in: {a:}\n", "f:1: within {...}, write a blank after ':', or quote the value"},
       {"in:\n-\ta\n", "f:2: a tab follows '-': write a blank"},
       {"%TAG ! x\na: 1\n",
        "f:1: begins with '%': YAML keeps such lines for itself; remove it, or indent it"},
-      {"a: `x`\n", "f:1: a value that begins with '`' stands in quotes: a: '`x`'"}};
+      {"a: `x`\n", "f:1: quote a value that begins with '`': a: '`x`'"}};
   for (const auto& [text, message] : kCases) {
     const auto field = Field::parse(text, "f");
     EXPECT_EQ(field ? "nothing" : field.error().message, message) << text;

@@ -65,7 +65,7 @@ Result<Digest> parse_digest(std::string_view hex) {
     }
     if (valid) return digest;
   }
-  return fail(ErrorKind::invalid, "wanted a SHA-256 digest of 64 digits 0-9a-f");
+  return fail(ErrorKind::invalid, "expected a SHA-256 digest of 64 digits 0-9a-f");
 }
 
 }  // namespace berth

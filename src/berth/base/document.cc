@@ -102,8 +102,8 @@ std::unexpected<Error> Field::unknown_key(const DocumentNode& value,
   const Field at = child(value, path_);
   if (value.key.find_first_of("()<>") != std::string_view::npos)
     return at.error(
-        fmt::format("unknown key '{}'; within braces a comma begins the next key: a "
-                    "value that has one wants quotes",
+        fmt::format("unknown key '{}'; within braces a comma begins the next key: quote a value "
+                    "that contains a comma",
                     clip(value.key)));
   const auto meant = meant_key(value.key, keys);
   const std::string advice =
@@ -115,12 +115,12 @@ std::unexpected<Error> Field::unknown_key(const DocumentNode& value,
 
 std::unexpected<Error> Field::wanted_map() const {
   const auto colon = is_scalar() ? node_->text.find(':') : std::string_view::npos;
-  if (is_null()) return error("is empty: what belongs to it stands below it, further right");
+  if (is_null()) return error("is empty: write its content below it, indented");
   if (colon != std::string_view::npos && node_->text.find(' ') > colon &&
       node_->text.find('/') > colon)  // no address
-    return error(fmt::format("wanted a map, found {}; a blank is missing behind '{}:'",
+    return error(fmt::format("expected a map, got {}; a blank is missing after '{}:'",
                              describe(*node_), clip(node_->text.substr(0, colon))));
-  return error(fmt::format("wanted a map, found {}", describe(*node_)));
+  return error(fmt::format("expected a map, got {}", describe(*node_)));
 }
 
 std::optional<Field> Field::find(std::string_view key) const {
@@ -153,7 +153,7 @@ Result<std::vector<std::pair<std::string, Field>>> Field::entries() const {
 }
 
 Result<std::vector<Field>> Field::items() const {
-  if (!is_list()) return error(fmt::format("wanted a list, found {}", describe(*node_)));
+  if (!is_list()) return error(fmt::format("expected a list, got {}", describe(*node_)));
   std::vector<Field> result;
   result.reserve(node_->children.size());
   for (const auto& item : node_->children)
@@ -162,26 +162,26 @@ Result<std::vector<Field>> Field::items() const {
 }
 
 Result<std::string> Field::text() const {
-  if (!is_scalar()) return error(fmt::format("wanted text, found {}", describe(*node_)));
+  if (!is_scalar()) return error(fmt::format("expected text, got {}", describe(*node_)));
   return std::string(node_->text);
 }
 
 Result<std::int64_t> Field::integer() const {
-  if (!is_scalar()) return error(fmt::format("wanted a whole number, found {}", describe(*node_)));
+  if (!is_scalar()) return error(fmt::format("expected a whole number, got {}", describe(*node_)));
   const auto value = parse_integer(node_->text);
   if (!value) return error(value.error());
   return *value;
 }
 
 Result<double> Field::number() const {
-  if (!is_scalar()) return error(fmt::format("wanted a number, found {}", describe(*node_)));
+  if (!is_scalar()) return error(fmt::format("expected a number, got {}", describe(*node_)));
   const auto value = parse_number(node_->text);
   if (!value) return error(value.error());
   return *value;
 }
 
 Result<Duration> Field::duration() const {
-  if (!is_scalar()) return error(fmt::format("wanted a duration, found {}", describe(*node_)));
+  if (!is_scalar()) return error(fmt::format("expected a duration, got {}", describe(*node_)));
   const auto value = parse_duration(node_->text);
   if (!value) return error(value.error());
   return *value;
@@ -192,7 +192,7 @@ Result<std::size_t> Field::choice(std::span<const std::string_view> choices) con
     for (std::size_t i = 0; i < choices.size(); ++i)
       if (choices[i] == node_->text) return i;
   const std::vector<std::string> names(choices.begin(), choices.end());
-  return error(fmt::format("wanted one of {}; found {}", join(names, ", "), describe(*node_)));
+  return error(fmt::format("expected one of {}; got {}", join(names, ", "), describe(*node_)));
 }
 
 }  // namespace berth

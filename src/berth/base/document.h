@@ -1,6 +1,6 @@
 // One mapping for YAML and JSON: a document is a tree that remembers the line of every value, and a
 // Field is a place in it. Everything asked of a Field that does not hold is an Error that names
-// file, line and key: "sweep.yaml:7: params.lr.max: wanted a number, found 'lots'".
+// file, line and key: "sweep.yaml:7: params.lr.max: expected a number, got 'lots'".
 #pragma once
 
 #include <cstdint>

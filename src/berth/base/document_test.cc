@@ -46,7 +46,7 @@ TEST(Document, APlaceholderIsTextWhereYamlWouldBeginAMap) {
       {"a: b{}", "{a:b{}}"}};
   for (const auto& [text, tree] : kCases) EXPECT_EQ(shown(read(text).node()), tree) << text;
   const auto marks = Field::parse("a: b\uFDD0", "f");
-  EXPECT_EQ(marks.error().message, "f:1: not text: holds one of U+FDD0 to U+FDD5");
+  EXPECT_EQ(marks.error().message, "f:1: not text: contains one of U+FDD0 to U+FDD5");
 }
 
 TEST(Document, ReadsYamlAndJsonInAllTheirDress) {
@@ -89,11 +89,11 @@ TEST(Document, TakesWhatPeopleWrite) {
 
 TEST(Document, ATextThatNoReaderTakesIsToldOf) {
   constexpr std::string_view kCases[][2] = {
-      {"a: 1\nb: \u0081\n", "f:2: not text: holds the control character 0x81"},
+      {"a: 1\nb: \u0081\n", "f:2: not text: contains the control character 0x81"},
       {"a: 1\n\uFEFFb: 1\n",
-       "f:2: not text: holds U+FEFF, the mark that files of Windows begin with"},
-      {"a: \uFFFE", "f:1: not text: holds U+FFFE"},
-      {"a: \uFFFF", "f:1: not text: holds U+FFFF"},
+       "f:2: not text: contains U+FEFF, the mark that files of Windows begin with"},
+      {"a: \uFFFE", "f:1: not text: contains U+FFFE"},
+      {"a: \uFFFF", "f:1: not text: contains U+FFFF"},
       {"a: \x01\nb: \xff", "f:2: not UTF-8 text: save it as UTF-8"}};
   for (const auto& [text, message] : kCases) {
     const auto field = Field::parse(text, "f");
@@ -105,8 +105,8 @@ TEST(Document, SaysWhereItCannotBeRead) {
   constexpr std::string_view kCases[][2] = {
       {"a: 1\nb: [1\n", "f.yaml:2: the '[' that begins here is not closed"},
       {"a:\n\t- 1\n", "f.yaml:2: begins with a tab"},
-      {"a: 1\n  b: 2\n", "f.yaml:2: 'b' stands further right than 'a' in line 1"},
-      {"a: *nowhere\n", "f.yaml:1: *nowhere: nothing before it is called &nowhere"},
+      {"a: 1\n  b: 2\n", "f.yaml:2: 'b' is indented further than 'a' in line 1"},
+      {"a: *nowhere\n", "f.yaml:1: *nowhere: no anchor &nowhere is defined above"},
       {"a: 1\nb: 2\na: 3\n", "f.yaml:3: 'a' is given twice, first in line 1"},
       {"a:\n  b: 1\n  \"b\": 2\n", "f.yaml:3: 'b' is given twice, first in line 2"},
       {"{\"a\": 1,\n\"a\": 2}", "f.yaml:2: 'a' is given twice, first in line 1"},
@@ -115,13 +115,13 @@ TEST(Document, SaysWhereItCannotBeRead) {
       {"a: 1\n---\nb: 2\n", "f.yaml:2: more follows the end of the document"},
       {"{a: 1} b", "f.yaml:1: more follows the end of the document"},
       {"\"a\",,,,", "f.yaml:1: more follows the end of the document"},
-      {"a: &a [*a]", "f.yaml:1: an alias within what it stands for"},
+      {"a: &a [*a]", "f.yaml:1: an alias within its own anchor"},
       {"a: 1\n\x04"
        "b: 2\n",
-       "f.yaml:2: not text: holds the control character"},
+       "f.yaml:2: not text: contains the control character"},
       {"a: é\nb: \xe9\n", "f.yaml:2: not UTF-8 text"},
-      {std::string_view("\0a\0:", 4), "f.yaml:1: not text: holds the control character"},
-      {"a: \x1b[2J\n", "f.yaml:1: not text: holds the control character"}};
+      {std::string_view("\0a\0:", 4), "f.yaml:1: not text: contains the control character"},
+      {"a: \x1b[2J\n", "f.yaml:1: not text: contains the control character"}};
   for (const auto& [text, message] : kCases) {
     const auto field = Field::parse(text, "f.yaml");
     ASSERT_FALSE(field) << text;
@@ -156,30 +156,30 @@ TEST(Document, ErrorsNameFileLineAndKey) {
   const Field lr = *params.get("lr");
   constexpr std::array<std::string_view, 2> kScales{"linear", "log"};
   const std::pair<std::string, std::string_view> kCases[] = {
-      {told(lr.get("max")->number()), "f.yaml:5: params.lr.max: wanted a number, found 'lots'"},
+      {told(lr.get("max")->number()), "f.yaml:5: params.lr.max: expected a number, got 'lots'"},
       {told(lr.get("max")->integer()),
-       "f.yaml:5: params.lr.max: wanted a whole number, found 'lots'"},
+       "f.yaml:5: params.lr.max: expected a whole number, got 'lots'"},
       {told(lr.get("max")->choice(kScales)),
-       "f.yaml:5: params.lr.max: wanted one of linear, log; found 'lots'"},
+       "f.yaml:5: params.lr.max: expected one of linear, log; got 'lots'"},
       {told(lr.get("min")->integer()),
-       "f.yaml:4: params.lr.min: wanted a whole number, found '1e-4'"},
+       "f.yaml:4: params.lr.min: expected a whole number, got '1e-4'"},
       {told(lr.get("n")), "f.yaml:3: params.lr: 'n' is missing"},
-      {told(lr.text()), "f.yaml:3: params.lr: wanted text, found a map"},
-      {told(lr.duration()), "f.yaml:3: params.lr: wanted a duration, found a map"},
-      {told(lr.items()), "f.yaml:3: params.lr: wanted a list, found a map"},
-      {told(params.get("width")->entries()), "f.yaml:6: params.width: wanted a map, found a list"},
+      {told(lr.text()), "f.yaml:3: params.lr: expected text, got a map"},
+      {told(lr.duration()), "f.yaml:3: params.lr: expected a duration, got a map"},
+      {told(lr.items()), "f.yaml:3: params.lr: expected a list, got a map"},
+      {told(params.get("width")->entries()), "f.yaml:6: params.width: expected a map, got a list"},
       {told(params.get("width")->choice(kScales)),
-       "f.yaml:6: params.width: wanted one of linear, log; found a list"},
+       "f.yaml:6: params.width: expected one of linear, log; got a list"},
       {told(params.get("width")->items()->at(2).number()),
-       "f.yaml:6: params.width[2]: wanted a number, found 'thin'"},
-      {told(root.get("name")->get("x")), "f.yaml:1: name: wanted a map, found 'digits'"},
+       "f.yaml:6: params.width[2]: expected a number, got 'thin'"},
+      {told(root.get("name")->get("x")), "f.yaml:1: name: expected a map, got 'digits'"},
       {told(root.get("name")->duration()),
-       "f.yaml:1: name: wanted a duration such as 90s, 10m or 1h30m, found 'digits'"},
+       "f.yaml:1: name: expected a duration such as 90s, 10m or 1h30m, got 'digits'"},
       {told(root.get("none")), "f.yaml:1: 'none' is missing"},
       {told(root.entries()->at(3).second.number()),
-       "f.yaml:8: none: wanted a number, found nothing"},
+       "f.yaml:8: none: expected a number, got nothing"},
       {told(root.get("nested")->get("list")->items()->at(0).get("a")->items()),
-       "f.yaml:11: nested.list[0].a: wanted a list, found '1'"},
+       "f.yaml:11: nested.list[0].a: expected a list, got '1'"},
       {root.error("odd").error().message, "f.yaml:1: odd"}};
   for (const auto& [message, expected] : kCases) EXPECT_EQ(message, expected);
 }
@@ -196,7 +196,7 @@ TEST(Document, UnknownKeysSuggestTheNearest) {
             "f.yaml:3: unknown key 'NAME'; did you mean 'name'?");
   EXPECT_EQ(complaint("cmd: x"), "f.yaml:1: unknown key 'cmd'; did you mean 'run'?");
   EXPECT_EQ(complaint("parallel: 1\nrun: x"), "no error");
-  EXPECT_EQ(complaint("[name]"), "f.yaml:1: wanted a map, found a list");
+  EXPECT_EQ(complaint("[name]"), "f.yaml:1: expected a map, got a list");
   EXPECT_EQ(told(read("a:\n  b: 1").get("a")->expect_keys({"c", "d"})),
             "f.yaml:2: a: unknown key 'b'; did you mean 'c'?");
 }
@@ -229,7 +229,8 @@ TEST(Document, MergesMaps) {
   EXPECT_TRUE(root->find("both")->expect_keys({"v", "x", "w", "y"}));
   EXPECT_EQ(*root->find("quoted")->find("<<")->integer(), 7);
   const auto wrong = Field::parse("a: 1\nb:\n  <<: text\n", "f.yaml");
-  EXPECT_EQ(wrong.error().message, "f.yaml:3: <<: wanted a map, or a list of maps, such as *NAME");
+  EXPECT_EQ(wrong.error().message,
+            "f.yaml:3: <<: expected a map, or a list of maps, such as *NAME");
 }
 
 TEST(Document, TakesWhatItLacksFromDefaults) {
@@ -249,7 +250,7 @@ TEST(Document, TakesWhatItLacksFromDefaults) {
 
 TEST(Document, AFieldKeepsItsDocumentAlive) {
   const Field inner = *read("a: {b: [x]}").get("a")->get("b");
-  EXPECT_EQ(told(inner.items()->at(0).number()), "f.yaml:1: a.b[0]: wanted a number, found 'x'");
+  EXPECT_EQ(told(inner.items()->at(0).number()), "f.yaml:1: a.b[0]: expected a number, got 'x'");
 }
 
 std::string nested(std::size_t depth) {

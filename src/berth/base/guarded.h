@@ -38,7 +38,7 @@ auto guarded(std::string_view what, Call&& call) ->
   } catch (const std::exception& error) {
     return fail(ErrorKind::invalid, "{} threw: {}", what, error.what());
   } catch (...) {
-    return fail(ErrorKind::invalid, "{} threw what is no std::exception", what);
+    return fail(ErrorKind::invalid, "{} threw an exception that is not a std::exception", what);
   }
 }
 

@@ -247,7 +247,7 @@ Result<JsonPlace> JsonPlace::get(std::string_view path) const {
 Result<std::vector<JsonPlace>> JsonPlace::items(std::size_t most) const {
   if (!is_list()) return wanted("a list");
   if (value_->size() > most)
-    return error(fmt::format("{} elements, at most {} can be", value_->size(), most));
+    return error(fmt::format("expected at most {1} elements, got {0}", value_->size(), most));
   std::vector<JsonPlace> items;
   items.reserve(value_->size());
   for (std::size_t i = 0; i < value_->size(); ++i)
@@ -278,7 +278,7 @@ Result<std::string> JsonPlace::text() const {
 Result<std::vector<double>> JsonPlace::numbers(std::size_t most) const {
   if (!is_list()) return wanted("a list of numbers");
   if (value_->size() > most)
-    return error(fmt::format("{} elements, at most {} can be", value_->size(), most));
+    return error(fmt::format("expected at most {1} elements, got {0}", value_->size(), most));
   std::vector<double> numbers;
   numbers.reserve(value_->size());
   for (const Json& each : *value_) {
@@ -299,7 +299,7 @@ std::unexpected<Error> JsonPlace::wanted(std::string_view what) const {
   const std::string found = value_->is_object()  ? "a map"
                             : value_->is_array() ? "a list"
                                                  : clip(dump(*value_), kMostShown);
-  return error(fmt::format("wanted {}, found {}", what, found));
+  return error(fmt::format("expected {}, got {}", what, found));
 }
 
 Json parsed_or_null(const std::string& text) {

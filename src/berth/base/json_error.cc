@@ -130,7 +130,7 @@ std::string explain_json_error(std::string_view text, std::size_t byte,
   const auto* const habit =
       std::ranges::find(kHabits, token.text, &decltype(kHabits)::value_type::first);
   if (habit != kHabits.end()) found += fmt::format(" ({})", habit->second);
-  return fmt::format("{}: expected {}, found {}", place_of(text, token.at),
+  return fmt::format("{}: expected {}, got {}", place_of(text, token.at),
                      expected.empty() ? "JSON" : expected, found);
 }
 

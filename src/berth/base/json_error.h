@@ -7,7 +7,7 @@
 
 namespace berth {
 
-/// Returns where and why parsing `text` failed: "line 3, column 7: expected a value, found 'NaN'
+/// Returns where and why parsing `text` failed: "line 3, column 7: expected a value, got 'NaN'
 /// (JSON has no NaN: write null)". `byte` counts the bytes read when it failed, from 1, and
 /// `library_message` is the parsing library's text, of which only the kind of error is used.
 std::string explain_json_error(std::string_view text, std::size_t byte,

@@ -26,12 +26,12 @@ TEST(JsonPlace, NamesThePlaceOfWhatIsWrong) {
   const auto root = place(R"({"a": {"b": [1, "x"], "c": {}}})");
   EXPECT_EQ(root.number("a.d").error().message, "there is no 'a.d'");
   EXPECT_EQ(root.get("a")->number("d").error().message, "a: there is no 'd'");
-  EXPECT_EQ(root.get("a.b")->numbers(9).error().message, "a.b[1]: wanted a number, found \"x\"");
-  EXPECT_EQ(root.get("a.b")->numbers(1).error().message, "a.b: 2 elements, at most 1 can be");
-  EXPECT_EQ(root.get("a.b")->items(1).error().message, "a.b: 2 elements, at most 1 can be");
-  EXPECT_EQ(root.number_or("a.c", 1).error().message, "a.c: wanted a number, found a map");
+  EXPECT_EQ(root.get("a.b")->numbers(9).error().message, "a.b[1]: expected a number, got \"x\"");
+  EXPECT_EQ(root.get("a.b")->numbers(1).error().message, "a.b: expected at most 1 elements, got 2");
+  EXPECT_EQ(root.get("a.b")->items(1).error().message, "a.b: expected at most 1 elements, got 2");
+  EXPECT_EQ(root.number_or("a.c", 1).error().message, "a.c: expected a number, got a map");
   EXPECT_EQ(root.get("a.b")->items(2)->at(1).error("no").error().message, "a.b[1]: no");
-  EXPECT_EQ(root.items(1).error().message, "wanted a list, found a map");
+  EXPECT_EQ(root.items(1).error().message, "expected a list, got a map");
   EXPECT_EQ(root.error("no").error().kind, ErrorKind::invalid);
 }
 

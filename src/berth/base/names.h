@@ -30,7 +30,7 @@ class Names {
   explicit consteval Names(const Named<Enum> (&rows)[kCount]) : first_(number(rows[0].value)) {
     for (std::size_t i = 0; i < kCount; ++i) {
       if (number(rows[i].value) != first_ + i) throw "the values do not follow each other";
-      if (rows[i].name.empty() || value(rows[i].name)) throw "a name is empty, or there twice";
+      if (rows[i].name.empty() || value(rows[i].name)) throw "a name is empty, or is given twice";
       names_[i] = rows[i].name;
     }
   }

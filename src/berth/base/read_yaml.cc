@@ -130,7 +130,7 @@ class Builder {
 
   void add_alias(int line, std::string_view name) {
     if (std::ranges::find(open_, name, &Open::anchor) != open_.end())
-      return refuse(line, "an alias within what it stands for: it would have no end");
+      return refuse(line, "an alias within its own anchor: it would never end");
     const auto found = anchors_.find(name);
     if (found == anchors_.end()) return explain(line, "anchor is not defined");
     DocumentNode node = found->second;
@@ -231,7 +231,7 @@ class Builder {
     const bool several = from.kind == Kind::list;
     for (const auto& each : several ? from.children : std::span(&from, 1)) {
       if (each.kind != Kind::map)
-        return refuse(from.line, "<<: wanted a map, or a list of maps, such as *NAME");
+        return refuse(from.line, "<<: expected a map, or a list of maps, such as *NAME");
       for (const auto& value : each.children) {
         if (!known.insert(value.key).second) continue;
         count_again(line, value, open_.size());

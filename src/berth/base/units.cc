@@ -105,7 +105,7 @@ Result<std::int64_t> parse_bytes(std::string_view text) {
   const Unit* unit = find_unit(kSizes, suffix);
   const auto bytes = decimal && unit ? scaled(*decimal, unit->factor) : std::nullopt;
   if (!bytes)
-    return fail(ErrorKind::invalid, "wanted a size such as 512MiB, 10G or 4096, found '{}'",
+    return fail(ErrorKind::invalid, "expected a size such as 512MiB, 10G or 4096, got '{}'",
                 clip(text));
   return *bytes;
 }
@@ -145,7 +145,7 @@ Result<std::int64_t> parse_milli(std::string_view text) {
   const auto milli = decimal && rest.empty() ? scaled(*decimal, 1000) : std::nullopt;
   if (!milli)
     return fail(ErrorKind::invalid,
-                "wanted an amount such as 2 or 1.5 (thousandths at most), found '{}'", clip(text));
+                "expected an amount such as 2 or 1.5 (thousandths at most), got '{}'", clip(text));
   return *milli;
 }
 
@@ -161,14 +161,14 @@ std::string format_milli(std::int64_t milli) {
 Result<Duration> parse_age(std::string_view text) {
   BERTH_ASSIGN(const Duration age, parse_duration(text));
   if (age > Duration(0) && (is_digit(trim(text).back()) || trim(text).back() == '.'))
-    return fail(ErrorKind::invalid, "'{0}' has no unit: wanted {0}d for days, or {0}h, {0}m, {0}s",
-                clip(trim(text)));
+    return fail(ErrorKind::invalid,
+                "'{0}' has no unit: expected {0}d for days, or {0}h, {0}m, {0}s", clip(trim(text)));
   return age;
 }
 
 Result<Duration> parse_duration(std::string_view text) {
   const auto bad = [&] {
-    return fail(ErrorKind::invalid, "wanted a duration such as 90s, 10m or 1h30m, found '{}'",
+    return fail(ErrorKind::invalid, "expected a duration such as 90s, 10m or 1h30m, got '{}'",
                 clip(text));
   };
   std::string_view rest = trim(text);
@@ -219,7 +219,7 @@ std::string format_utc(Wall time) {
 Result<Wall> parse_utc(std::string_view text) {
   constexpr std::string_view kForm = "0000-00-00T00:00:00Z";
   const auto wrong = [&] {
-    return fail(ErrorKind::invalid, "wanted a time such as 2026-11-21T05:04:03Z, found '{}'",
+    return fail(ErrorKind::invalid, "expected a time such as 2026-11-21T05:04:03Z, got '{}'",
                 clip(text));
   };
   std::string whole(text);
@@ -248,7 +248,7 @@ Result<std::int64_t> parse_integer(std::string_view text) {
   std::int64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc() || end != text.data() + text.size())
-    return fail(ErrorKind::invalid, "wanted a whole number, found '{}'", clip(text));
+    return fail(ErrorKind::invalid, "expected a whole number, got '{}'", clip(text));
   return value;
 }
 
@@ -258,7 +258,7 @@ Result<double> parse_number(std::string_view text) {
       text.starts_with('+') && !text.starts_with("+-") ? text.substr(1) : text;
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
   if (error != std::errc() || end != digits.data() + digits.size() || !std::isfinite(value))
-    return fail(ErrorKind::invalid, "wanted a number, found '{}'", clip(text));
+    return fail(ErrorKind::invalid, "expected a number, got '{}'", clip(text));
   return value;
 }
 

@@ -100,7 +100,7 @@ TEST(Units, RefusesSizesThatAreNoneAndNamesThem) {
                         std::string_view("1G\0", 3),
                         "١G"});
   EXPECT_EQ(parse_bytes("10X").error().message,
-            "wanted a size such as 512MiB, 10G or 4096, found '10X'");
+            "expected a size such as 512MiB, 10G or 4096, got '10X'");
 }
 
 TEST(Units, ShowsSizesShort) {
@@ -177,7 +177,7 @@ TEST(Units, ReadsDurations) {
   EXPECT_EQ(parse_age("7d"), std::chrono::days(7));
   EXPECT_EQ(parse_age(" 0 "), Duration(0));
   for (const auto* bare : {"7", " 7 ", "0.5"}) EXPECT_FALSE(parse_age(bare)) << bare;
-  EXPECT_EQ(parse_age("7").error().message, "'7' has no unit: wanted 7d for days, or 7h, 7m, 7s");
+  EXPECT_EQ(parse_age("7").error().message, "'7' has no unit: expected 7d for days, or 7h, 7m, 7s");
   refuses(parse_duration, {"", " ", "h", "-1s", "1h30", "0h30", "30 1h", "1 2", "1x", "1.5.5s",
                            "1h-1m", "1e3s", "0.0000000001s", "9223372036.854775807", "106752d",
                            "106751d1d", "99999999999999999999d", "1min", "inf"});

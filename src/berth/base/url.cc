@@ -62,8 +62,8 @@ Result<std::string> take_checksum(std::string& text) {
     return wrong("what follows '#' is #sha256= and the checksum, or is left out");
   std::string digits = fragment.substr(kKey.size());
   if (!parse_digest(digits))
-    return wrong(fmt::format("sha256 has 64 hexadecimal digits (sha256sum FILE), and '{}' is none",
-                             clip(digits)));
+    return wrong(fmt::format(
+        "expected a sha256 of 64 hexadecimal digits (sha256sum FILE), got '{}'", clip(digits)));
   return digits;
 }
 
@@ -71,7 +71,8 @@ Status check_bucket(const Url& url) {
   const bool plain = std::ranges::all_of(
       url.host, [](char c) { return alphanumeric(c) || c == '-' || c == '.' || c == '_'; });
   if (url.host.size() < 3 || url.host.size() > 63 || !plain || url.host.starts_with('.'))
-    return wrong(fmt::format("'{}' is no name of a bucket: write s3://BUCKET/KEY", clip(url.host)));
+    return wrong(
+        fmt::format("'{}' is not the name of a bucket: write s3://BUCKET/KEY", clip(url.host)));
   if (url.path.empty()) return wrong("the key is missing: write s3://BUCKET/KEY");
   if (url.path.size() > kMostKey)
     return wrong(fmt::format("the key has more than {} bytes", kMostKey));
@@ -81,11 +82,13 @@ Status check_bucket(const Url& url) {
 Status check_host(const Url& url) {
   if (url.host.contains('@'))
     return wrong(
-        "a password does not stand in a URL, which is shown and kept: put it into ~/.netrc");
+        "a URL must not contain a password, because URLs are shown and stored: put it into "
+        "~/.netrc");
   if (url.host.empty() || !std::ranges::all_of(url.host, [](char c) {
         return alphanumeric(c) || std::string_view("-._:[]").contains(c);
       }))
-    return wrong(fmt::format("'{}' is no host: write {}://HOST/PATH", clip(url.host), url.scheme));
+    return wrong(
+        fmt::format("'{}' is not a host: write {}://HOST/PATH", clip(url.host), url.scheme));
   return {};
 }
 
@@ -103,7 +106,7 @@ bool is_foreign_url(std::string_view text) {
 }
 
 Result<Url> parse_url(std::string_view text) {
-  if (!is_url(text)) return wrong("wanted a URL: https://HOST/PATH or s3://BUCKET/KEY");
+  if (!is_url(text)) return wrong("expected a URL: https://HOST/PATH or s3://BUCKET/KEY");
   if (text.size() > kMostUrl) return wrong("the URL is too long");
   Url url{.text = std::string(text), .scheme = {}, .host = {}, .path = {}, .sha256 = {}};
   const bool s3 = text.starts_with("s3");

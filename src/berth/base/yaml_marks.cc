@@ -116,7 +116,8 @@ std::optional<BrokenYaml> find_no_text(std::string_view text) {
   for (std::size_t at = begin; at < text.size();) {
     const auto c = static_cast<unsigned char>(text[at]);
     if (!first && ((c < 0x20 && c != '\t' && c != '\n' && c != '\r') || c == 0x7f))
-      first = {line_at(text, at), fmt::format("not text: holds the control character 0x{:02x}", c)};
+      first = {line_at(text, at),
+               fmt::format("not text: contains the control character 0x{:02x}", c)};
     if (c < 0x80) {
       ++at;
       continue;
@@ -124,7 +125,7 @@ std::optional<BrokenYaml> find_no_text(std::string_view text) {
     const auto length = utf8_length(text, at);
     if (length == 0) return BrokenYaml{line_at(text, at), "not UTF-8 text: save it as UTF-8"};
     if (const auto what = refused_at(text.substr(at)); !first && !what.empty())
-      first = {line_at(text, at), "not text: holds " + what};
+      first = {line_at(text, at), "not text: contains " + what};
     at += length;
   }
   return first;

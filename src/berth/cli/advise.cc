@@ -65,8 +65,7 @@ Result<Advised> find_advised(os::Env& env, run::Context& context, const std::str
     return Advised{program.name, {std::string(kAllTrials)}, false};
   }
   const auto record = context.store->find_run(of);
-  if (!record)
-    return fail(ErrorKind::not_found, "{}: there is no such file, and no such run", clip(of));
+  if (!record) return fail(ErrorKind::not_found, "{}: no such file and no such run", clip(of));
   const std::string name = record->name.substr(0, record->name.rfind('-'));
   if (record->kind != "flow") return Advised{name, {std::string(kAllTrials)}, false};
   BERTH_ASSIGN(const auto flow, flow_of(*record));
@@ -112,15 +111,13 @@ std::string advice_text(const std::vector<run::StepAdvice>& all) {
   }
   std::string text = table.empty() ? "" : table.text();
   for (const auto& of : all)
-    if (of.attempts == 0) text += fmt::format("{}: no attempt is known that ended well\n", of.step);
+    if (of.attempts == 0) text += fmt::format("{}: no successful attempt is known\n", of.step);
   if (table.empty()) return text;
-  return text +
-         fmt::format(
-             "mem: the peak and 5 %, at least {}; cpu: what was used and 10 %; timeout: twice the "
-             "longest, in whole minutes;\nnever more than what an attempt was held to and managed "
-             "with. mem: auto in "
-             "a step takes this.\n",
-             written_bytes(run::kMemHeadroom));
+  return text + fmt::format(
+                    "mem: the peak and 5 %, at least {}; cpu: what was used and 10 %; timeout: "
+                    "twice the longest, in whole minutes;\nnever more than the limit of an attempt "
+                    "that succeeded. mem: auto in a step takes this.\n",
+                    written_bytes(run::kMemHeadroom));
 }
 
 Result<int> advise_of(os::Env& env, const AdviseOptions& options) {

@@ -47,8 +47,8 @@ Status start_there(os::Env& env, const std::string& directory, const std::string
   auto& program = experiment.program;
   if (experiment.directory.front() != '/')
     return fail(ErrorKind::invalid,
-                "{}: workingdir: there is no folder {} here, and one of other machines begins "
-                "with /",
+                "{}: workingdir: there is no folder {} on this machine; a folder on other machines "
+                "must begin with /",
                 file, experiment.directory);
   program.remote_directory = "/";
   std::string line;
@@ -67,8 +67,7 @@ Status start_there(os::Env& env, const std::string& directory, const std::string
   if (program.save_best) command = fmt::format("(\n{}\n){}", command, kModelIsTaken);
   command = fmt::format("mkdir -p -- {0} && cd -- {0} || exit 1\n{1}", folder, command);
   experiment.notes.push_back(fmt::format(
-      "workingdir: trials start in {} of the machines where they run; of here {} goes "
-      "with them",
+      "workingdir: trials start in {} on the machines where they run; {} is sent from this machine",
       experiment.directory, program.script.empty() ? "nothing" : "only " + program.script));
   return {};
 }

@@ -94,7 +94,7 @@ Result<int> explain_decisions(os::Env& env, const std::string& state_directory,
   }
   if (decisions.empty())
     return fail(ErrorKind::not_found,
-                "no decision for a server '{}' is recorded; there are some for {}", clip(server),
+                "no decision for a server '{}' is recorded; decisions exist for {}", clip(server),
                 clip(join(std::vector(others.begin(), others.end()), ", "), 500));
   const Recorded last = decisions.back();
   decisions.pop_back();

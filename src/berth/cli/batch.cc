@@ -80,10 +80,11 @@ void stop_all(os::Env& env, run::Context& context, const std::vector<store::RunR
 }  // namespace
 
 Result<std::vector<RunOptions>> options_of_rows(os::Env& env, const RunOptions& options) {
-  if (options.file.empty()) return fail(ErrorKind::usage, "--rows: wanted a flow's file");
+  if (options.file.empty()) return fail(ErrorKind::usage, "--rows: expected a flow's file");
   BERTH_ASSIGN(const std::string text, env.read_file(options.rows, flow::kMostTableBytes));
   BERTH_ASSIGN(const auto table, flow::read_table(text, options.rows));
-  if (table.rows.empty()) return fail(ErrorKind::invalid, "{}: no row follows", options.rows);
+  if (table.rows.empty())
+    return fail(ErrorKind::invalid, "{}: the table has no rows", options.rows);
   if (table.rows.size() > kMostRowsOfBatch)
     return fail(ErrorKind::invalid, "{}: more than {} rows", options.rows, kMostRowsOfBatch);
   for (const auto& set : options.flow.set)
@@ -113,8 +114,8 @@ Status check_rows(const std::vector<run::FlowProgram>& programs, const flow::Tab
             rows.emplace(flow.steps[i].name + "\n" + called(flow.steps[i], output), row);
         if (is_new || other->second == row) continue;
         return fail(ErrorKind::invalid,
-                    "{}:{}: steps.{}.out.{}: the rows {} and {} would both write {}: put what "
-                    "tells them apart into it, such as {{{}}}",
+                    "{}:{}: steps.{}.out.{}: the rows {} and {} would both write {}: add a name "
+                    "that distinguishes them, such as {{{}}}",
                     flow.steps[i].file, output.line, flow.steps[i].name, output.name,
                     clip(table.rows[other->second].front()), clip(table.rows[row].front()),
                     output.path, table.columns.front());
@@ -172,7 +173,7 @@ Result<int> drive_batch(os::Env& env, run::Context& context,
     stopped = stopped || (state != "failed" && state != "done");
     table.add({row_of(record), record.name, state, counts_text(record.counts)});
     if (!is_under_way(state) && state != "done" && state != "failed")
-      print_error(fmt::format("go on with: berth resume {}\n", record.name));
+      print_error(fmt::format("resume it with: berth resume {}\n", record.name));
     if (state == "failed") print_error(fmt::format("see: berth show {}\n", record.name));
   }
   print(json ? runs_json(ended) : table.text());

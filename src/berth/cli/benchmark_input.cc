@@ -68,9 +68,10 @@ void read_directory(os::Env& env, const std::vector<std::string>& paths, Benchma
     if (file)
       files.emplace_back(path, *std::move(file));
     else if (file.error().kind == ErrorKind::not_found)
-      input.notes.push_back(fmt::format("{}: no benchmark tool wrote it; left out", path));
+      input.notes.push_back(
+          fmt::format("{}: not the output of a known benchmark tool; skipped", path));
     else
-      input.notes.push_back(fmt::format("{}; the file is left out", file.error().message));
+      input.notes.push_back(fmt::format("{}; the file is skipped", file.error().message));
   }
   for (auto& [path, file] : files) {
     const auto better = std::ranges::find_if(files, [&](const auto& other) {
@@ -80,7 +81,7 @@ void read_directory(os::Env& env, const std::vector<std::string>& paths, Benchma
       take(input, std::move(file));
     else
       input.notes.push_back(
-          fmt::format("{}: left out, as {} tells more of the run", path, better->first));
+          fmt::format("{}: skipped, because {} has more data on the run", path, better->first));
   }
 }
 
@@ -100,7 +101,7 @@ Result<BenchmarkInput> read_benchmarks(os::Env& env, const std::vector<std::stri
     for (const auto& [directory, files] : directories) read_directory(env, files, input);
   }
   if (input.measured.empty())
-    return fail(ErrorKind::not_found, "{}: no file of a benchmark tool in it{}{}",
+    return fail(ErrorKind::not_found, "{}: contains no output of a known benchmark tool{}{}",
                 join(paths, ", "), input.notes.empty() ? "" : ": ", join(input.notes, "; "));
   return input;
 }
@@ -125,7 +126,7 @@ Status choose_measured(std::vector<fleet::Measured>& all, const std::string& mod
       for (auto& each : all) each.*field = wanted;
     } else {
       std::ranges::replace(names, std::string(), std::string("(not said)"));
-      return fail(ErrorKind::usage, "{}: wanted one of {}; found '{}'", option, join(names, ", "),
+      return fail(ErrorKind::usage, "{}: expected one of {}; got '{}'", option, join(names, ", "),
                   clip(wanted));
     }
   }

@@ -180,7 +180,7 @@ std::string score_chart(const std::vector<store::TaskRecord>& tasks,
     canvas.put(static_cast<std::size_t>(point.trial - 1) * canvas.columns() / trials, point.score,
                point.best ? '*' : 'o');
   return canvas.text(
-      title_of(program, scale, fmt::format("of {} trials; * the best so far", points.size())),
+      title_of(program, scale, fmt::format("of {} trials; * marks the best so far", points.size())),
       ends("1", fmt::format("{}", trials), canvas.columns()));
 }
 
@@ -235,7 +235,7 @@ std::string curve_chart(const std::vector<Curve>& curves, const experiment::Prog
       canvas.put(step * (canvas.columns() - 1) / (steps - 1), curves[i].values[step], mark);
     who = fmt::format("  {} /{}", mark, curves[i].label) + who;
   }
-  return canvas.text(title_of(program, scale, "by report, of the leading trials:" + who),
+  return canvas.text(title_of(program, scale, "of the leading trials by report:" + who),
                      ends("1", fmt::format("{}", steps), canvas.columns()));
 }
 

@@ -46,7 +46,7 @@ Result<std::vector<HostProbed>> probe_hosts(os::Env& env, const remote::ClusterE
 }
 
 std::string to_text(const std::vector<HostProbed>& probed) {
-  Table table({"cluster", "host", "free", "GPUs", "system", "held by"});
+  Table table({"cluster", "host", "free", "GPUs", "system", "used by"});
   for (const auto& [cluster, host, offer] : probed) {
     if (!offer) {
       table.add({cluster, host, offer.error().message, "", "", ""});

@@ -51,15 +51,15 @@ Result<experiment::Goal> common_goal(const CompareOptions& options,
     const bool agrees = metric_agrees && (!common || common->maximize == goal->maximize);
     if (!agrees && (options.metric.empty() || options.direction.empty()))
       return fail(ErrorKind::invalid,
-                  "{} has another goal ({} {}) than the runs before it ({} {}); "
-                  "say by what to compare: --metric NAME --direction max",
+                  "{} has another goal ({} {}) than the runs before it ({} {}); choose what to "
+                  "compare: --metric NAME --direction max",
                   each.run.record.name, goal->maximize ? "max" : "min", goal->metric,
                   common->maximize ? "max" : "min", common->metric);
     if (!common) common = goal;
   }
   if (!common && options.metric.empty())
     return fail(ErrorKind::invalid,
-                "none of the runs has a goal; say by what to compare: --metric");
+                "none of the runs has a goal; choose what to compare: --metric NAME");
   experiment::Goal goal = common.value_or(experiment::Goal{});
   if (!options.metric.empty()) goal.metric = options.metric;
   if (!options.direction.empty()) goal.maximize = options.direction == "max";
@@ -186,10 +186,12 @@ std::string shared_side_by_side(const Comparison& comparison) {
     for (const double score : comparison.shared[i].scores) row.push_back(number_text(score));
     table.add(std::move(row));
   }
-  return fmt::format("\n{} of the parameters that all have tried ({}{}):\n{}", comparison.metric,
-                     comparison.shared.size(),
-                     rows < comparison.shared.size() ? fmt::format(", the best {}", rows) : "",
-                     table.text());
+  return fmt::format(
+      "\n"
+      "{} of the parameters in common ({}{}):\n"
+      "{}",
+      comparison.metric, comparison.shared.size(),
+      rows < comparison.shared.size() ? fmt::format(", the best {}", rows) : "", table.text());
 }
 
 Result<int> compare(os::Env& env, const CompareOptions& options) {

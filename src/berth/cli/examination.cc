@@ -42,7 +42,7 @@ std::string advice_on_groups(os::Env& env, const LimitsReport& limits) {
   if (limits.because.find("no memory controller") != std::string::npos)
     return "boot the kernel with cgroup_enable=memory systemd.unified_cgroup_hierarchy=1";
   if (in_container(env))
-    return "give the container control groups of its own (podman run --cgroups=split, docker run "
+    return "give the container separate control groups (podman run --cgroups=split, docker run "
            "--cgroupns=private with /sys/fs/cgroup writable), or run Berth outside of it";
   if (env.status("/run/systemd/system"))
     return env.user() == 0
@@ -163,7 +163,7 @@ Finding examine_versions(os::Env& env, const Result<std::string>& agent, std::st
                                         line_of(env, "/proc/sys/kernel/osrelease"), libc);
   if (!agent)
     return faulty("versions", found + ": " + agent.error().message,
-                  "put berth-agent beside berth: it runs the tasks");
+                  "put berth-agent into the directory of berth: it runs the tasks");
   if (trim(*agent) != fmt::format("berth-agent {}", version()))
     return faulty("versions", found, "install berth and berth-agent of one version");
   return good("versions", found);
@@ -189,8 +189,8 @@ Finding examine_limits(os::Env& env, const LimitsReport& limits) {
                                         limits.because.empty() ? "" : ", ", limits.because, tried);
   if (named && !missing.empty())
     return faulty("limits", fmt::format("{}; not {}", found, join(missing, ", ")),
-                  "delegate all controllers: systemctl edit user@.service, [Service] "
-                  "Delegate=cpu cpuset io memory pids, and log in anew");
+                  "delegate all controllers: systemctl edit user@.service, [Service] Delegate=cpu "
+                  "cpuset io memory pids, and log in again");
   return good("limits", found);
 }
 
@@ -198,7 +198,7 @@ std::vector<Finding> examine_devices(os::Env& env, const Result<machine::Devices
                                      const std::string& root) {
   if (!devices)
     return {faulty("gpus", devices.error().message,
-                   env.variable("BERTH_TOPOLOGY") ? "mend or unset BERTH_TOPOLOGY"
+                   env.variable("BERTH_TOPOLOGY") ? "fix or unset BERTH_TOPOLOGY"
                                                   : "see what the driver's own tool says")};
   const auto& topology = devices->topology;
   std::vector<Finding> findings;
@@ -214,10 +214,9 @@ std::vector<Finding> examine_devices(os::Env& env, const Result<machine::Devices
   for (const auto& [uuid, because] : devices->health.out_of_service)
     findings.push_back(faulty(
         "gpus", fmt::format("{} is out of service: {}", machine::name_of(*devices, uuid), because),
-        "reset the card (nvidia-smi --gpu-reset -i N, rocm-smi --gpureset), "
-        "or have it looked at"));
+        "reset the card (nvidia-smi --gpu-reset -i N, rocm-smi --gpureset), or have it inspected"));
   for (const auto& note : topology.notes)
-    findings.push_back(faulty("gpus", note, "see what the driver's own tool says of it"));
+    findings.push_back(faulty("gpus", note, "check it with the driver's tool"));
   const bool replaced = !env.variable("BERTH_TOPOLOGY").value_or("").empty();
   for (const auto& vendor : kVendors) {
     const auto cards = replaced ? 0 : cards_on_bus(env, root, vendor.id);
@@ -227,7 +226,7 @@ std::vector<Finding> examine_devices(os::Env& env, const Result<machine::Devices
     if (cards > 0 && !answers)
       findings.push_back(
           {"gpus", vendor.vendor == topology::Vendor::nvidia ? State::faulty : State::optional,
-           fmt::format("{} of {} on the PCI bus, and no driver tells of any", cards, vendor.name),
+           fmt::format("{} of {} on the PCI bus, but no driver reports any", cards, vendor.name),
            std::string(vendor.advice)});
   }
   if (findings.empty()) findings.push_back(good("gpus", "none in this machine"));
@@ -245,7 +244,7 @@ std::vector<Finding> examine_state(os::Env& env, const Result<std::size_t>& stor
                                   schema_text(env, run::database_file(*directory)))));
   else
     findings.push_back(faulty("state", store.error().message,
-                              "mend what it says, or name another directory in BERTH_DB"));
+                              "fix the problem, or name another directory in BERTH_DB"));
   if (!env.status(*directory)) return findings;
   if (!env.may_write(*directory)) {
     findings.push_back(faulty("state", *directory + ": this user may not write there",
@@ -265,12 +264,12 @@ Finding examine_ledger(os::Env& env) {
     return faulty("ledger", entries.error().message,
                   "name a directory that all users of this machine may write to in BERTH_LEDGER");
   const auto waiting = std::ranges::count_if(*entries, &machine::LedgerEntry::waiting);
-  return good("ledger", fmt::format("{}: {} held, {} waiting", directory,
+  return good("ledger", fmt::format("{}: {} allocations, {} waiting", directory,
                                     std::ssize(*entries) - waiting, waiting));
 }
 
 std::vector<Finding> examine_clusters(const Result<std::vector<Reached>>& reached) {
-  if (!reached) return {faulty("clusters", reached.error().message, "mend the file of clusters")};
+  if (!reached) return {faulty("clusters", reached.error().message, "fix the file of clusters")};
   std::vector<Finding> findings;
   for (const auto& one : *reached) {
     const std::string name = one.cluster + (one.what.empty() ? "" : "/" + one.what);

@@ -72,7 +72,7 @@ TEST(Examination, CardsWithoutADriverAreFound) {
   auto findings = examine_devices(env, none);
   ASSERT_EQ(findings.size(), 1U);
   EXPECT_EQ(findings[0].state, State::faulty);
-  EXPECT_EQ(findings[0].found, "1 of NVIDIA on the PCI bus, and no driver tells of any");
+  EXPECT_EQ(findings[0].found, "1 of NVIDIA on the PCI bus, but no driver reports any");
   EXPECT_EQ(examine_devices(env, one_card()).size(), 1U) << "the driver tells of it";
   put_card(env, "0x10de", "0x020000");
   EXPECT_EQ(examine_devices(env, none).front().state, State::good) << "a network card";

@@ -192,10 +192,11 @@ std::string first_experiment(const std::string& name, const std::optional<Script
   std::string text = fmt::format(
       "# An experiment: one command, tried with many values of its parameters.\n"
       "#   berth run --plan FILE   what would run, and nothing runs\n"
-      "#   berth run FILE          runs it; Ctrl-C stops it, berth resume goes on\n"
+      "#   berth run FILE          runs it; Ctrl-C stops it, berth resume continues it\n"
       "# All keys: man berth-experiment\n"
-      "name: {}\n\n"
-      "# {{NAME}} in it stands for the value of the parameter NAME.\n"
+      "name: {}\n"
+      "\n"
+      "# {{NAME}} is replaced by the value of the parameter NAME.\n"
       "run: {}\n",
       name, sweep.command);
   text += left_out(script);
@@ -211,7 +212,8 @@ std::string first_experiment(const std::string& name, const std::optional<Script
               : "\n# How: every combination, unless another method is named.\n"
                 "# search: {method: random, samples: 20, seed: 1}\n";
   return text + "\n" + goal_of(script) +
-         "\n# What one trial takes; as many run side by side as fit. Also gpu: 1, gpu_mem: 10G.\n"
+         "\n"
+         "# What one trial takes; as many run in parallel as fit. Also gpu: 1, gpu_mem: 10G.\n"
          "resources: {cpu: 1, mem: 1G}\n"
          "# timeout: 1h\n"
          "# retries: 1\n";
@@ -220,11 +222,13 @@ std::string first_experiment(const std::string& name, const std::optional<Script
 std::string first_flow(const std::string& name, const std::string& extension) {
   const bool own = extension.empty();
   std::string text = fmt::format(
-      "# A flow: steps that read files and write files. What has not changed does not run again.\n"
+      "# A flow: steps that read files and write files. Steps whose inputs have not changed do not "
+      "run again.\n"
       "#   berth run --plan FILE   what would run, and nothing runs\n"
-      "#   berth run FILE          runs it, as much side by side as fits\n"
+      "#   berth run FILE          runs it, as many tasks in parallel as fit\n"
       "# All keys: man berth-flow\n"
-      "name: {}\n\n"
+      "name: {}\n"
+      "\n"
       "steps:\n",
       name);
   if (own)
@@ -249,7 +253,7 @@ std::string first_flow(const std::string& name, const std::string& extension) {
 }
 
 std::string first_fleet() {
-  return R"json(// A fleet: how many of which accelerator these servers need, at least cost.
+  return R"json(// A fleet: how many of which accelerator these servers need, at the lowest cost.
 //   berth plan FILE                the plan
 //   berth plan FILE --candidates   each server on each accelerator, and why not
 // All keys: man berth-fleet. Money is in cents an hour, times in ms, loads in requests a minute.
@@ -267,7 +271,7 @@ std::string first_fleet() {
   ],
 
   // How fast a model is on each: a step takes alpha + beta * requests + gamma * tokens that they
-  // attend to, in ms. berth fit finds these figures from benchmark results.
+  // attend to, in ms. berth fit computes these numbers from benchmark results.
   "models": [
     {"name": "chat-8b", "acc": "L4", "accCount": 1, "maxBatchSize": 32, "atTokens": 1024,
      "perfParms": {"alpha": 77.7, "beta": 0.294, "gamma": 0.0007111}},

@@ -90,7 +90,7 @@ Status write_fits(os::Env& env, const std::vector<fleet::PerformanceEntry>& entr
                   const std::string& path) {
   for (const auto& entry : entries)
     if (entry.model.empty() || entry.accelerator.empty())
-      return fail(ErrorKind::usage, "--write: the files do not tell the {}; give {}",
+      return fail(ErrorKind::usage, "--write: the files do not name the {}; give {}",
                   entry.model.empty() ? "model" : "accelerator",
                   entry.model.empty() ? "--llm" : "--accelerator");
   std::string text;
@@ -121,7 +121,7 @@ Result<ShownFit> fit_one(const fleet::Measured& measured, const std::vector<flee
     shown.held = fleet::hold(shown.fit.parameters, *other, options);
     print_notes(shown.held->notes);
   } else if (!held.empty()) {
-    print_notes({"what was held out is of another model or accelerator"});
+    print_notes({"the held-out file is of another model or accelerator"});
   }
   return shown;
 }
@@ -129,7 +129,7 @@ Result<ShownFit> fit_one(const fleet::Measured& measured, const std::vector<flee
 Result<std::vector<fleet::Measured>> measured_by(os::Env& env, const FitCommandOptions& given) {
   if (given.metrics.url.empty()) {
     if (given.files.empty())
-      return fail(ErrorKind::usage, "wanted files to fit, or --prometheus; see berth fit --help");
+      return fail(ErrorKind::usage, "expected files to fit, or --prometheus; see berth fit --help");
     if (!(given.metrics.from + given.metrics.to + given.metrics.window).empty())
       return fail(ErrorKind::usage, "--from, --to and --window go with --prometheus");
     return measured_of(env, given.files, given);

@@ -41,7 +41,7 @@ std::string parameters_text(const fleet::Fit& fit) {
       return of / value < kLeastShown ? "< 0.1 %" : percent(of / value);
     };
     table.add({std::string(fleet::name(static_cast<fleet::Term>(i))), fmt::format("{:.5g}", value),
-               !fit.determined[i]    ? "not told"
+               !fit.determined[i]    ? "not determined"
                : !(value > 0)        ? "at its bound"
                : !fit.standard_error ? "not known"
                                      : part(fit.standard_error->at(i)),
@@ -59,8 +59,8 @@ std::string errors_text(const std::vector<fleet::PhaseErrors>& errors, std::stri
 }
 
 std::string points_text(const std::vector<fleet::PointCheck>& points) {
-  Table table({"point", "req/s", "side by side", "in", "out", "ITL ms", "fitted", "error",
-               "TTFT ms", "fitted", "error"});
+  Table table({"point", "req/s", "in parallel", "in", "out", "ITL ms", "fitted", "error", "TTFT ms",
+               "fitted", "error"});
   for (const auto& p : points)
     table.add({p.name + (p.held_out ? " (held out)" : ""), fmt::format("{:.2f}", p.rate_per_s),
                p.concurrency > 0 ? fmt::format("{:.1f}", p.concurrency) : "-",
@@ -82,7 +82,7 @@ std::string chart_text(const std::vector<fleet::PointCheck>& points) {
   for (const auto& p : points) ordered.push_back(&p);
   std::ranges::stable_sort(ordered, {}, &fleet::PointCheck::concurrency);
   std::string text =
-      fmt::format("ITL by requests side by side, to {:.1f} ms: = measured, | fitted\n", most);
+      fmt::format("ITL by concurrent requests, to {:.1f} ms: = measured, | fitted\n", most);
   const std::size_t every = (ordered.size() + kMostBars - 1) / kMostBars;
   for (std::size_t i = 0; i < ordered.size(); i += every) {
     const auto columns = [&](double ms) {
@@ -188,7 +188,7 @@ std::string fit_text(const ShownFit& shown, bool check) {
               : ", which nothing is left to judge by\n";
   text += "\n" + parameters_text(fit);
   if (fit.standard_error) text += "\n" + errors_text(fit.errors, "the fit");
-  if (shown.held) text += "\n" + errors_text(shown.held->errors, "what was held out");
+  if (shown.held) text += "\n" + errors_text(shown.held->errors, "the held-out file");
   if (check) {
     auto points = fit.points;
     if (shown.held) std::ranges::copy(shown.held->points, std::back_inserter(points));
@@ -197,7 +197,7 @@ std::string fit_text(const ShownFit& shown, bool check) {
   }
   std::vector<std::string> next;
   for (const auto& each : fit.next.measurements)
-    next.push_back(fmt::format("{} side by side with {} tokens in, {} out", each.concurrency,
+    next.push_back(fmt::format("{} concurrent, with {} tokens in, {} out", each.concurrency,
                                each.in_tokens, each.out_tokens));
   if (!next.empty()) text += fmt::format("\nmeasure next: {}\n", join(next, "; "));
   return text;

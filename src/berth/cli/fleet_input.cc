@@ -43,7 +43,7 @@ void print_percentiles_note(const fleet::System& system, fleet::QueueModel model
 Result<Setting> setting_of(std::string_view option, const std::string& text) {
   const auto equals = text.rfind('=');
   if (equals == std::string::npos)
-    return fail(ErrorKind::usage, "{}: wanted PATH=VALUE, found '{}'", option, clip(text));
+    return fail(ErrorKind::usage, "{}: expected PATH=VALUE, got '{}'", option, clip(text));
   return Setting{text.substr(0, equals), text.substr(equals + 1)};
 }
 

@@ -82,7 +82,7 @@ Result<flow::FlowOptions> FlowChoices::read(os::Env& env) const {
   for (const auto& text : set) {
     const auto equals = text.find('=');
     if (equals == std::string::npos || equals == 0)
-      return fail(ErrorKind::usage, "--set: wanted NAME=VALUE, found '{}'", clip(text));
+      return fail(ErrorKind::usage, "--set: expected NAME=VALUE, got '{}'", clip(text));
     const std::string value = text.substr(equals + 1);
     flow::Words words{value};
     if (value.starts_with('[')) {

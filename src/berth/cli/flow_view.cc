@@ -231,15 +231,15 @@ Result<int> show_flow_plan(run::Context& context, run::FlowProgram program,
     print(flow_plan_json(program.name, plan, widths, missing));
     return 0;
   }
-  Table table({"step", "cached", "run", "later", "skipped", "each", "side by side"});
+  Table table({"step", "cached", "run", "later", "skipped", "each", "in parallel"});
   for (std::size_t i = 0; i < plan.size(); ++i)
     table.add({plan[i].name, number(plan[i].cached), number(plan[i].runs),
                plan[i].unfolded ? number(plan[i].later) : "?", number(plan[i].skipped),
                to_string(plan[i].resources), fmt::format("{}", widths[i])});
   print(table.text());
   print(
-      "cached: found in the cache; run: would start at once; later: after these (?: how many "
-      "shows then)\n");
+      "cached: found in the cache; run: would start immediately; later: after these (?: how many "
+      "is not known yet)\n");
   for (const auto& step : plan)
     for (const auto& note : step.asks) print(fmt::format("{}: {}\n", step.name, note));
   std::size_t rows = 0;
@@ -254,9 +254,9 @@ Result<int> show_flow_plan(run::Context& context, run::FlowProgram program,
   for (const auto& step : plan)
     for (const auto& [url, size, there] : step.urls)
       print(fmt::format("{}: {}, {}\n", url, size < 0 ? "size not known" : format_bytes(size),
-                        there ? "fetched already" : "would be fetched"));
+                        there ? "downloaded already" : "would be downloaded"));
   for (const auto& image : missing)
-    print(fmt::format("image {} is not on this machine: it would be fetched first\n", image));
+    print(fmt::format("image {} is not on this machine: it would be downloaded first\n", image));
   return 0;
 }
 

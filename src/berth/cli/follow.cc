@@ -93,7 +93,7 @@ Result<int> conclude(os::Env& env, run::Context& context, const store::RunRecord
     print_error(fmt::format("berth: {} failed: {}; berth why {}/1\n", record.name, cause_text(task),
                             record.name));
   }
-  if (stopped) print_error(fmt::format("stopped; go on with: berth resume {}\n", record.name));
+  if (stopped) print_error(fmt::format("stopped; resume it with: berth resume {}\n", record.name));
   return run::exit_code_of(*context.store, record);
 }
 
@@ -148,7 +148,7 @@ Result<int> drive_to_end(os::Env& env, run::Context& context, const store::RunRe
     const bool unasked = final.error().kind == ErrorKind::unconfirmed;
     if (!driven_elsewhere)
       final.error().message +=
-          fmt::format("; {}go on with: berth resume {}{}",
+          fmt::format("; {}resume it with: berth resume {}{}",
                       unasked ? "after that, or to send it all the same, " : "",
                       unasked ? "--send-large " : "", record.name);
     return std::unexpected(final.error());

@@ -60,16 +60,16 @@ void print_importances(const std::string& metric, const experiment::Importances&
                                                   std::lround(30 * std::min(1.0, each.share))),
                                               '#')});
   print(table.text());
-  print(fmt::format("{} are of combinations of them\n", percent(found.together)));
-  print(fmt::format(
-      "share of the variance of {} (fANOVA, a forest of 64 trees on {} trials{}); of trials that a "
-      "tree had not seen it predicts {}\n",
-      metric, found.trials,
-      without > 0 ? fmt::format("; {} without a score are left out", without) : "",
-      percent(std::max(0.0, found.predicted))));
+  print(fmt::format("{} are due to combinations of parameters\n", percent(found.together)));
+  print(
+      fmt::format("share of variance of {} (fANOVA, a forest of 64 trees on {} trials{}); it "
+                  "predicts {} of the variance of trials that it was not fitted to\n",
+                  metric, found.trials,
+                  without > 0 ? fmt::format("; {} without a score are left out", without) : "",
+                  percent(std::max(0.0, found.predicted))));
   if (found.predicted < kPredictsLittle)
-    print_error(fmt::format("note: the parameters predict {} badly: believe these shares little\n",
-                            metric));
+    print_error(
+        fmt::format("note: the parameters predict {} poorly: do not trust these shares\n", metric));
 }
 
 Result<int> show_importance(os::Env& env, const ImportanceOptions& options) {
@@ -77,7 +77,8 @@ Result<int> show_importance(os::Env& env, const ImportanceOptions& options) {
   BERTH_ASSIGN(const auto record, context.store->find_run(options.run));
   BERTH_ASSIGN(const auto program, program_of(record));
   if (!program.goal && options.metric.empty())
-    return fail(ErrorKind::invalid, "{} has no goal: say which metric: --metric NAME", record.name);
+    return fail(ErrorKind::invalid, "{} has no goal: name the metric with --metric NAME",
+                record.name);
   BERTH_ASSIGN(const auto tasks, context.store->tasks(record.id));
   const std::string metric = options.metric.empty() ? program.goal->metric : options.metric;
   std::vector<experiment::ScoredTrial> trials;

@@ -116,7 +116,7 @@ Result<FirstFile> first_file(os::Env& env, const std::string& folder, const Init
   const bool scripted = !options.script.empty() || !around.scripts.empty();
   if (kind.empty()) kind = !scripted && !around.extension.empty() ? "flow" : "experiment";
   if (kind != "experiment" && !options.script.empty())
-    return fail(ErrorKind::usage, "--script is of an experiment");
+    return fail(ErrorKind::usage, "--script is only for an experiment");
   if (kind == "fleet") return FirstFile{kind, "fleet.json", first_fleet(), "berth plan"};
   if (kind == "flow")
     return FirstFile{kind, "flow.yaml", first_flow(around.name, around.extension),
@@ -135,7 +135,7 @@ Result<int> init(os::Env& env, const InitOptions& options) {
   BERTH_ASSIGN(auto first, first_file(env, folder, options));
   if (!options.file.empty()) first.file = options.file;
   if (env.status(first.file))
-    return fail(ErrorKind::usage, "{}: it exists, and is left as it is; name another file",
+    return fail(ErrorKind::usage, "{}: already exists and was not changed; name another file",
                 first.file);
   BERTH_TRY(env.replace_user_file(first.file, first.text));
   if (options.json) {
@@ -144,7 +144,7 @@ Result<int> init(os::Env& env, const InitOptions& options) {
     print(json.end().take() + "\n");
     return 0;
   }
-  print(fmt::format("{}: {} {}; look at it, then: {} {}\n", first.file,
+  print(fmt::format("{}: {} {}; review it, then: {} {}\n", first.file,
                     first.kind == "experiment" ? "an" : "a", first.kind, first.check,
                     shell_quote(first.file)));
   return 0;

@@ -223,7 +223,7 @@ Result<int> logs(os::Env& env, const LogsOptions& options) {
       return fail(ErrorKind::not_found, "{}/{} had {} attempts", record.name, path.task,
                   attempts.size());
   } else if (options.attempt > 0) {
-    return fail(ErrorKind::usage, "--attempt: wanted RUN/TASK, found '{}'", options.path);
+    return fail(ErrorKind::usage, "--attempt: expected RUN/TASK, got '{}'", options.path);
   }
   BERTH_ASSIGN(const auto tail, parse_tail(options.tail));
   Token shown;

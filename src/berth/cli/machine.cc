@@ -57,7 +57,7 @@ std::string devices_text(const MachineReport& report) {
 
 std::string report_text(const MachineReport& report, Wall now) {
   const machine::Capacity& capacity = report.capacity;
-  Table table({"resource", "total", "free", "held", "from"});
+  Table table({"resource", "total", "free", "used", "from"});
   capacity.total.each([&](std::string_view name, std::int64_t total) {
     std::string from;
     if (name == "cpu")
@@ -72,8 +72,8 @@ std::string report_text(const MachineReport& report, Wall now) {
                format_amount(name, report.held.get(name)), from.empty() ? "machine file" : from});
   });
   std::string text = table.text();
-  if (report.overdrawn) text += "more is held than there is now: a limit shrank\n";
-  if (capacity.inodes_short) text += "the volume has hardly an inode left: disk counts as 0\n";
+  if (report.overdrawn) text += "more is allocated than the machine has now: a limit shrank\n";
+  if (capacity.inodes_short) text += "the volume has almost no free inodes: disk is treated as 0\n";
   text += limits_text(report.limits);
   for (const auto& note : capacity.notes) text += fmt::format("note: {}\n", note);
   text += devices_text(report);

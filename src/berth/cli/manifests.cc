@@ -31,7 +31,7 @@ Result<std::vector<std::string>> notes_on_left(os::Env& env, const std::string& 
     if (!name.ends_with(kManifestSuffix) || written.contains(name)) continue;
     const auto path = directory + "/" + name;
     if (is_ours(env, path).value_or(false))
-      notes.push_back(fmt::format("{}: of an earlier plan; this one has no such server", path));
+      notes.push_back(fmt::format("{}: from an earlier plan; this plan has no such server", path));
   }
   return notes;
 }
@@ -70,18 +70,18 @@ Result<fleet::ManifestOptions> ManifestChoices::read() const {
                                         {"--prometheus", &prometheus}})
       if (!value->empty()) return fail(ErrorKind::usage, "{}: needs --manifests", option);
   if (directory && directory->empty())
-    return fail(ErrorKind::usage, "--manifests: wanted a directory");
+    return fail(ErrorKind::usage, "--manifests: expected a directory");
   fleet::ManifestOptions options;
   if (!scaler.empty()) options.scaler = *fleet::scaler(scaler);
   options.kubernetes_namespace = kubernetes_namespace;
   options.prometheus = prometheus;
   if (!kubernetes_namespace.empty() && !fleet::is_dns_label(kubernetes_namespace))
-    return fail(ErrorKind::usage, "--namespace: wanted at most 63 of a-z, 0-9 and '-', found '{}'",
+    return fail(ErrorKind::usage, "--namespace: expected at most 63 of a-z, 0-9 and '-', got '{}'",
                 clip(kubernetes_namespace));
   if (options.scaler == fleet::Scaler::keda && prometheus.empty())
-    return fail(ErrorKind::usage,
-                "--scaler keda: asks Prometheus; give --prometheus URL, such as "
-                "http://prometheus.monitoring:9090");
+    return fail(
+        ErrorKind::usage,
+        "--scaler keda: requires --prometheus URL, such as http://prometheus.monitoring:9090");
   if (options.scaler != fleet::Scaler::keda && !prometheus.empty())
     return fail(ErrorKind::usage, "--prometheus: needs --scaler keda");
   return options;
@@ -99,8 +99,8 @@ Result<std::vector<fleet::Manifest>> write_manifests(os::Env& env, const fleet::
     BERTH_ASSIGN(const bool ours, is_ours(env, manifest.file));
     if (!ours)
       return fail(ErrorKind::invalid,
-                  "{}: is there, and not from berth plan (its first line would say so); nothing "
-                  "was written",
+                  "{}: exists and was not written by berth plan (its first line would say so); "
+                  "nothing was written",
                   manifest.file);
   }
   for (const auto& manifest : manifests)

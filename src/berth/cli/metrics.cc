@@ -88,25 +88,25 @@ Status add_runs(os::Env& env, run::Context& context, api::Exposition& out) {
   out.begin("berth_tasks", "gauge", "Tasks of all these runs.");
   for (const auto& state : kStates)
     out.add({{"state", state.name}}, static_cast<double>(all.*state.of));
-  out.begin("berth_run_seconds", "histogram", "From the begin to the end of runs that have ended.");
+  out.begin("berth_run_seconds", "histogram", "The duration of runs that have ended.");
   out.add({}, kBounds, took);
   out.begin("berth_run_tasks", "gauge",
-            "Tasks of each run that goes on or has ended within the last hour.");
+            "Tasks of each run that is under way or has ended within the last hour.");
   for (const auto& run : recent)
     for (const auto& state : kStates)
       if (const auto count = run.record.counts.*state.of; count > 0)
         out.add({{"run", run.record.name}, {"kind", run.record.kind}, {"state", state.name}},
                 static_cast<double>(count));
   out.begin("berth_run_failures", "gauge",
-            "Failed tasks of such a run, by why the last attempt ended.");
+            "Failed tasks of such a run by the cause of the last attempt's end.");
   for (const auto& run : recent)
     for (const auto& [cause, count] : run.failures)
       out.add({{"run", run.record.name}, {"cause", cause}}, static_cast<double>(count));
   out.begin("berth_task_wait_seconds", "histogram",
-            "From the submission of such a run to the last start of each task.");
+            "The time from the submission of such a run to the last start of each task.");
   for (const auto& run : recent) out.add({{"run", run.record.name}}, kBounds, run.waited_s);
   out.begin("berth_task_run_seconds", "histogram",
-            "From the last start of each task of such a run to its end.");
+            "The time from the last start of each task of such a run to its end.");
   for (const auto& run : recent) out.add({{"run", run.record.name}}, kBounds, run.ran_s);
   return {};
 }
@@ -140,9 +140,9 @@ void add_devices(const MachineReport& report, api::Exposition& out) {
   constexpr Figure kFigures[] = {
       {"berth_gpu_memory_bytes", "Memory of a GPU in service.",
        [](const auto& total, const auto&) { return static_cast<double>(total.memory); }},
-      {"berth_gpu_memory_free_bytes", "What of it nobody holds.",
+      {"berth_gpu_memory_free_bytes", "The part of it that is not allocated.",
        [](const auto&, const auto& free) { return static_cast<double>(free.memory); }},
-      {"berth_gpu_held", "1 where somebody holds a part of the GPU, or all of it.",
+      {"berth_gpu_held", "1 if the GPU is allocated, wholly or in part.",
        [](const auto& total, const auto& free) {
          return free.memory < total.memory || free.slots < total.slots || !free.whole ? 1.0 : 0.0;
        }}};
@@ -158,25 +158,26 @@ void add_devices(const MachineReport& report, api::Exposition& out) {
               figure.of(share, report.free_devices[i]));
     }
   }
-  out.begin("berth_gpus_out_of_service", "gauge", "GPUs that are not given to anybody.");
+  out.begin("berth_gpus_out_of_service", "gauge", "GPUs that are out of service.");
   out.add({}, static_cast<double>(report.devices.health.out_of_service.size()));
 }
 
 void add_machine(const MachineReport& report, api::Exposition& out) {
   for (const auto& [name, help, resources] :
-       {std::tuple("berth_machine_capacity", "What this machine has: cores, bytes, or a count.",
+       {std::tuple("berth_machine_capacity",
+                   "The capacity of this machine: cores, bytes, or a count.",
                    &report.capacity.total),
-        {"berth_machine_held", "What of it is held.", &report.held},
-        {"berth_machine_free", "What of it is free.", &report.free}}) {
+        {"berth_machine_held", "The part of it that is allocated.", &report.held},
+        {"berth_machine_free", "The part of it that is free.", &report.free}}) {
     out.begin(name, "gauge", help);
     report.capacity.total.each([&](std::string_view resource, std::int64_t) {
       out.add({{"resource", resource}}, amount(resource, resources->get(resource)));
     });
   }
   const auto waiting = std::ranges::count_if(report.entries, &machine::LedgerEntry::waiting);
-  out.begin("berth_machine_holders", "gauge", "Holders of a part of this machine.");
+  out.begin("berth_machine_holders", "gauge", "The number of allocations on this machine.");
   out.add({}, static_cast<double>(std::ssize(report.entries) - waiting));
-  out.begin("berth_machine_waiting", "gauge", "Who waits for a part of it.");
+  out.begin("berth_machine_waiting", "gauge", "The number of runs that wait for a part of it.");
   out.add({}, static_cast<double>(waiting));
 }
 
@@ -184,7 +185,7 @@ Result<int> metrics(os::Env& env, const MetricsOptions& options) {
   BERTH_ASSIGN(run::Context context, run::open_context(env));
   BERTH_ASSIGN(const MachineReport report, machine_report(env));
   api::Exposition out;
-  out.begin("berth_info", "gauge", "Which Berth this is.");
+  out.begin("berth_info", "gauge", "The version of Berth.");
   out.add({{"version", version()}}, 1);
   BERTH_TRY(add_runs(env, context, out));
   add_store(env, context, out);

@@ -18,7 +18,7 @@ Result<std::int64_t> time_s(os::Env& env, std::string_view option, const std::st
   if (const auto age = parse_age(text)) return in_seconds(env.wall() - *age);
   if (const auto time = parse_utc(text)) return in_seconds(*time);
   return fail(ErrorKind::usage,
-              "{}: wanted a time such as 2026-11-21T05:04:03Z, or an age such as 2h, found '{}'",
+              "{}: expected a time such as 2026-11-21T05:04:03Z, or an age such as 2h, got '{}'",
               option, clip(text));
 }
 
@@ -30,12 +30,12 @@ Result<fleet::MetricWindows> windows_of(os::Env& env, const MetricsWanted& wante
   windows.window_s =
       window ? std::chrono::floor<std::chrono::seconds>(*window).count() : std::int64_t{0};
   if (windows.window_s < kLeastWindowS || windows.window_s > kMostWindowS)
-    return fail(ErrorKind::usage, "--window: wanted 10s to 1d, found '{}'", clip(length));
+    return fail(ErrorKind::usage, "--window: expected 10s to 1d, got '{}'", clip(length));
   BERTH_ASSIGN(windows.from_s, time_s(env, "--from", wanted.from));
   BERTH_ASSIGN(const std::int64_t to_s, time_s(env, "--to", wanted.to.empty() ? "0s" : wanted.to));
   const std::int64_t count = (to_s - windows.from_s) / windows.window_s;
   if (count < 1 || count > static_cast<std::int64_t>(fleet::kMostMetricWindows))
-    return fail(ErrorKind::usage, "--from, --to: wanted 1 to {} windows of {}, found {}",
+    return fail(ErrorKind::usage, "--from, --to: expected 1 to {} windows of {}, got {}",
                 fleet::kMostMetricWindows, length, count);
   windows.count = static_cast<std::size_t>(count);
   return windows;
@@ -49,7 +49,7 @@ Result<std::vector<fleet::Measured>> read_prometheus(os::Env& env, const Metrics
   while (url.ends_with('/')) url.pop_back();
   const auto parsed = parse_url(url + "/");
   if (!parsed || parsed->scheme == "s3")
-    return fail(ErrorKind::usage, "--prometheus: wanted a URL such as http://host:9090, found '{}'",
+    return fail(ErrorKind::usage, "--prometheus: expected a URL such as http://host:9090, got '{}'",
                 clip(shown(wanted.url)));
   BERTH_ASSIGN(const remote::Cloud* cloud, remote::load_cloud(env));
   const auto session = cloud->open_session();

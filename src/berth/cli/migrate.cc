@@ -40,7 +40,8 @@ Result<int> migrate(os::Env& env, const MigrateOptions& options) {
     return 0;
   }
   print(
-      fmt::format("{} {} in {}.\n{} stays, and takes no more changes. From now on:\n"
+      fmt::format("{} {} in {}.\n"
+                  "{} is kept, and is read-only from now on. Set:\n"
                   "  export BERTH_DB={} BERTH_STATE={}\n",
                   state, migrated.was_there ? "was there already," : "is", migrated.place,
                   run::database_file(state), migrated.place, state));

@@ -80,7 +80,7 @@ Result<News> news_of(run::Context& context, const store::RunRecord& record, Even
     }
     case Event::stalled:
       news.text =
-          fmt::format("{} stands still: {}; berth why {}", record.name, counts, record.name);
+          fmt::format("{} is stalled: {}; see berth why {}", record.name, counts, record.name);
   }
   return news;
 }
@@ -203,9 +203,9 @@ Status tell_patiently(os::Env& env, run::Context& context, const store::RunRecor
     while (env.now() < until && env.stop_signals() == 0) BERTH_TRY(env.wait({}, until));
     if (env.stop_signals() > 0) return fail(ErrorKind::interrupted, "stopped");
     told = tell_one(env, context, file, record, notify, news);
-    print_error(fmt::format("{} {}: {} is told: {}\n", format_utc(env.wall()),
+    print_error(fmt::format("{} {}: notifying {}: {}\n", format_utc(env.wall()),
                             exec::Notify::kEventNames.name(news.event), in_words(notify),
-                            told ? "well" : told.error().message));
+                            told ? "done" : told.error().message));
     if (told) return env.replace_file(file, mark_of(record, news.event), 0600);
   }
   return told;
@@ -217,12 +217,12 @@ Result<int> notify(os::Env& env, const NotifyOptions& options) {
   BERTH_ASSIGN(const auto record, context.store->find_run(options.run));
   const auto all = run::notify_of(record);
   if (all.empty())
-    return fail(ErrorKind::invalid,
-                "{} names nobody who is to be told: give its file notify:", record.name);
+    return fail(ErrorKind::invalid, "{} has no one to notify: add 'notify:' to its file",
+                record.name);
   const Event event = *exec::Notify::kEventNames.value(options.event);
   const bool of_a_task = event == Event::failure || event == Event::first_result;
   if (of_a_task && options.task.empty())
-    return fail(ErrorKind::usage, "--event {}: of which task? Give --task", options.event);
+    return fail(ErrorKind::usage, "--event {}: name the task with --task", options.event);
   BERTH_ASSIGN(const auto news, news_of(context, record, event, options.task));
   const std::string directory = directory_of(context, record);
   BERTH_TRY(env.make_directory(directory, 0700));
@@ -254,7 +254,7 @@ void start_telling(os::Env& env, run::Context& context, const store::RunRecord& 
     Status status = env.make_directory(directory, 0700);
     if (status) status = start_apart(words, directory + "/log");
     if (!status)
-      print_error(fmt::format("{}: {} is not told: {}\n", record.name, in_words(all[i]),
+      print_error(fmt::format("{}: {} is not notified: {}\n", record.name, in_words(all[i]),
                               status.error().message));
   }
 }

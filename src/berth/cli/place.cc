@@ -192,12 +192,12 @@ std::string others_text(const Inventory& inventory) {
   };
   std::string text;
   if (inventory.held.value_or(0) != 0)
-    text += fmt::format("; held: {}, berth machine says by whom, --all looks at them too",
-                        name(*inventory.held));
+    text +=
+        fmt::format("; in use: {} (see berth machine; --all includes them)", name(*inventory.held));
   if (inventory.hidden != 0)
     text +=
         fmt::format("; hidden from this process by its environment: {}", name(inventory.hidden));
-  if (inventory.unhealthy != 0) text += "; the others are not well, see berth topo";
+  if (inventory.unhealthy != 0) text += "; the others are not healthy, see berth topo";
   return text;
 }
 
@@ -216,9 +216,9 @@ Status check(const Inventory& inventory, const placement::Question& question,
   if (count <= std::popcount(available)) return {};
   const auto have = static_cast<int>(inventory.topology.devices.size());
   if (count > have)
-    return fail(ErrorKind::impossible, "{} devices wanted, {} has {}", count,
+    return fail(ErrorKind::impossible, "{} devices requested, {} has {}", count,
                 inventory.topology.name, have);
-  return fail(ErrorKind::busy, "{} devices wanted, available: {}{}", count, name(available),
+  return fail(ErrorKind::busy, "{} devices requested, available: {}{}", count, name(available),
               others);
 }
 
@@ -227,7 +227,7 @@ Result<placement::Question> question_of(const Inventory& inventory, const PlaceO
   placement::Question question;
   const auto count = parse_integer(options.count);
   if (!count || *count < 1 || *count > placement::kMostDevices)
-    return fail(ErrorKind::usage, "wanted how many devices, 1 to {}, found '{}'",
+    return fail(ErrorKind::usage, "expected how many devices, 1 to {}, got '{}'",
                 placement::kMostDevices, clip(options.count));
   question.count = static_cast<int>(*count);
   question.available = inventory.usable() & all_of(topology);
@@ -242,9 +242,9 @@ Result<placement::Question> question_of(const Inventory& inventory, const PlaceO
 }
 
 std::string health_text(const topology::Device& device) {
-  if (device.health == topology::Health::healthy) return "well";
+  if (device.health == topology::Health::healthy) return "healthy";
   if (!device.unhealthy_reason.empty()) return device.unhealthy_reason;
-  return device.health == topology::Health::lost ? "gone" : "unwell";
+  return device.health == topology::Health::lost ? "lost" : "unhealthy";
 }
 
 std::string placement_text(const PlacementReport& report) {
@@ -254,13 +254,14 @@ std::string placement_text(const PlacementReport& report) {
       "score      {} ({}, {}{})\n", report.score, report.policy, report.objective,
       report.bound > report.score ? fmt::format(", at most {} is possible", report.bound) : "");
   if (report.held && !report.held->empty())
-    text += fmt::format("held       {} (--all looks at them too)\n", ranges_text(*report.held));
+    text += fmt::format("in use     {} (--all includes them)\n", ranges_text(*report.held));
   if (report.partition_score) text += fmt::format("partition  {}\n", *report.partition_score);
   if (report.alternative)
     text += fmt::format("best other {}, score {}\n", ranges_text(report.alternative->devices),
                         report.alternative->score);
   for (const auto& [count, score] : report.remaining)
-    if (score) text += fmt::format("what is left offers {} devices with score {}\n", count, *score);
+    if (score)
+      text += fmt::format("the remaining devices offer {} devices with score {}\n", count, *score);
   return text;
 }
 

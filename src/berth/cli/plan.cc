@@ -94,7 +94,7 @@ Status choose(std::string_view option, const std::string& written,
   if (written.empty()) return {};
   const auto found = choice(written);
   if (!found)
-    return fail(ErrorKind::usage, "{}: wanted {}; found '{}'", option, known, clip(written));
+    return fail(ErrorKind::usage, "{}: expected {}; got '{}'", option, known, clip(written));
   to = *found;
   return {};
 }
@@ -112,7 +112,7 @@ Result<double> watts_of(std::string_view option, const std::string& text) {
     }
   const auto watts = parse_number(number);
   if (!watts)
-    return fail(ErrorKind::usage, "{}: wanted a power such as 20kW, found '{}'", option,
+    return fail(ErrorKind::usage, "{}: expected a power such as 20kW, got '{}'", option,
                 clip(text));
   return factor * *watts;
 }
@@ -213,7 +213,7 @@ std::string wide_servers_text(const fleet::System& system, const fleet::Plan& pl
 
 /// A line for each accelerator of a server whose targets have percentiles, and how they came about.
 std::string tails_text(const fleet::System& system, const fleet::Plan& plan) {
-  Table table({"server", "accelerator", "expected / SLO ms, by closed form"});
+  Table table({"server", "accelerator", "expected / SLO ms (closed form)"});
   for (const auto& [name, a] : plan.servers) {
     const fleet::Percentiles targets =
         fleet::target_of(system, system.servers.at(name)).percentiles;
@@ -233,7 +233,7 @@ std::string limits_text(const fleet::Candidates& all) {
   auto asked = std::ranges::count_if(all.all, &fleet::Candidate::is_rate_asked_for);
   for (const auto& pools : all.pools)
     asked += std::ranges::count_if(pools, &fleet::Candidate::is_rate_asked_for);
-  if (all.stopped) return "the time limit left some limits to the closed form\n";
+  if (all.stopped) return "because of the time limit, some limits are from the closed form\n";
   if (asked == 0) return "";
   return fmt::format(
       "limits of {} candidate{} by simulation, within 3 %; --percentiles closed-form is faster\n",
@@ -328,7 +328,7 @@ Result<Range> range_of(const std::string& text) {
   if (numbers.size() != 3 || numbers[2] <= 0 || numbers[1] < numbers[0] ||
       (numbers[1] - numbers[0]) / numbers[2] > kMostSteps)
     return fail(ErrorKind::usage,
-                "--sweep: wanted PATH=FIRST..LAST..STEP, at most {} steps, found '{}'", kMostSteps,
+                "--sweep: expected PATH=FIRST..LAST..STEP, at most {} steps, got '{}'", kMostSteps,
                 clip(text));
   range.first = numbers[0], range.last = numbers[1], range.step = numbers[2];
   return range;
@@ -397,13 +397,13 @@ std::vector<std::string> notes_on_pairs(const fleet::System& system) {
 Status check_day_goes_with(const PlanOptions& given) {
   for (const auto& [option, is_given, why] :
        {std::tuple("--solver greedy", lower(given.solver) == "greedy",
-                   "a day is planned by optimal or unlimited, and has a greedy plan beside it"),
+                   "a day is planned by optimal or unlimited, and is compared with a greedy plan"),
         {"--saturation", !given.saturation.empty(), "only the solver greedy has it"},
         {"--delayed-best-effort", given.delayed_best_effort, "only the solver greedy has it"},
         {"--heterogeneous", given.heterogeneous,
          "over a day each server has one accelerator at a time"},
         {"--disaggregated", given.disaggregated, "over a day prefill and decode stay together"},
-        {"--sweep", !given.sweep.empty(), "a day has loads of its own"},
+        {"--sweep", !given.sweep.empty(), "a day has its own loads"},
         {"--power-budget", !given.power_budget.empty(), "a day is planned without one"},
         {"--candidates", given.candidates, "they are of one load, and a day has many"}})
     if (is_given)

@@ -40,7 +40,7 @@ Status read_transition_cost(const std::optional<std::string>& text, fleet::DayOp
   const auto cents = parse_number(*text);
   if (!cents) return read_seconds("--transition-cost", text, to.change_s);
   if (*cents < 0)
-    return fail(ErrorKind::usage, "--transition-cost: wanted 0 or more, found '{}'", clip(*text));
+    return fail(ErrorKind::usage, "--transition-cost: expected 0 or more, got '{}'", clip(*text));
   to.change_cents = *cents;
   return {};
 }
@@ -58,7 +58,7 @@ Result<fleet::DayOptions> day_options(const DayChoices& given) {
   if (!given.hysteresis) return options;
   const auto part = parse_number(*given.hysteresis);
   if (!part || *part < 0 || *part > 1)
-    return fail(ErrorKind::usage, "--hysteresis: wanted 0 to 1, found '{}'",
+    return fail(ErrorKind::usage, "--hysteresis: expected 0 to 1, got '{}'",
                 clip(*given.hysteresis));
   options.hysteresis = *part;
   return options;
@@ -95,7 +95,7 @@ Result<DayLoads> loads_for(os::Env& env, const fleet::System& system, const DayC
   for (const auto& [option, path] :
        {std::pair("--profile", &given.profile), {"--trace", &given.trace}})
     if (*path && (*path)->empty())
-      return fail(ErrorKind::usage, "{}: wanted a file, found ''", option);
+      return fail(ErrorKind::usage, "{}: expected a file, got ''", option);
   DayLoads loads;
   if (given.profile) {
     BERTH_ASSIGN(const auto text, env.read_file(*given.profile, kMostProfileBytes));
@@ -173,7 +173,7 @@ std::string windows_text(const fleet::Day& day) {
 /// The replicas of each server over the windows, as a line of bars; of many windows several share a
 /// bar, which shows the most of them.
 std::string charts_text(const fleet::Day& day) {
-  Table table({"replicas", "over the day", "least", "most", "static"});
+  Table table({"replicas", "over the day", "min", "max", "static"});
   const std::size_t windows = day.windows.size();
   const std::size_t width = (windows + kWidestLine - 1) / kWidestLine;
   for (std::size_t s = 0; s < std::min(day.servers.size(), kMostRows); ++s) {
@@ -217,7 +217,7 @@ std::string totals_text(const fleet::Day& day) {
     text += "no day costs less\n";
   else if (day.bound > 0)
     text += fmt::format("no day costs less than {:.2f} (gap {:.2f} %)\n", day.bound, 100 * day.gap);
-  if (day.stopped) text += "stopped by the time limit: with more of it a day may cost less\n";
+  if (day.stopped) text += "stopped by the time limit: a longer limit may find a cheaper day\n";
   return text;
 }
 

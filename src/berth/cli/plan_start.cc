@@ -44,7 +44,7 @@ Result<std::vector<std::vector<int>>> ports_of(const std::vector<fleet::ReplicaG
 Result<experiment::Program> command_of(const fleet::ReplicaGroup& group) {
   if (group.start.command.empty())
     return fail(ErrorKind::invalid,
-                "start.command: wanted what starts a replica, there is none; give the server, or "
+                "start.command: no command that starts a replica is given; give the server, or "
                 "model '{}' on {}, \"start\": {{\"command\": […]}}",
                 clip(group.model), clip(group.accelerator));
   fleet::NamedTexts names = fleet::names_of(group);

@@ -11,11 +11,11 @@ namespace {
 ReportSection cost(const fleet::Plan& plan) {
   const auto& proof = plan.proof;
   ReportSection section{"Cost", {}};
-  section.parts.emplace_back(
-      ReportText{fmt::format("{} cents an hour. The plan's value is {}, and no plan that serves as "
-                             "many is below {} (gap {:.4f} %){}.",
-                             figure(plan.cost), figure(proof.value), figure(proof.bound),
-                             100 * proof.gap, proof.stopped ? "; stopped by the time limit" : "")});
+  section.parts.emplace_back(ReportText{
+      fmt::format("{} cents an hour. The plan's value, its cost including the price of changes, is "
+                  "{}; no plan that serves as many requests is below {} (gap {:.4f} %){}.",
+                  figure(plan.cost), figure(proof.value), figure(proof.bound), 100 * proof.gap,
+                  proof.stopped ? "; stopped by the time limit" : "")});
   for (const auto& [priority, count] : proof.unserved)
     if (count > 0)
       section.parts.emplace_back(
@@ -29,7 +29,7 @@ ReportSection cost(const fleet::Plan& plan) {
 
 ReportSection capacity(const fleet::Plan& plan) {
   ReportTable table{.head = {"type", "used", "of", "cost", "value of one more"}, .rows = {}};
-  ReportBars bars{.title = "Accelerators used of those there are", .bars = {}};
+  ReportBars bars{.title = "Accelerators used and available", .bars = {}};
   for (const auto& total : plan.totals) {
     const std::string limit = total.limit ? fmt::format("{}", *total.limit) : "-";
     table.rows.push_back({total.type, fmt::format("{}", total.used), limit, figure(total.cost),
@@ -63,7 +63,7 @@ ReportSection servers(const fleet::System& system, const fleet::Plan& plan) {
 }
 
 ReportSection percentiles(const fleet::System& system, const fleet::Plan& plan) {
-  ReportTable table{.head = {"server", "accelerator", "expected / SLO ms, by closed form"},
+  ReportTable table{.head = {"server", "accelerator", "expected / SLO ms (closed form)"},
                     .rows = {}};
   for (const auto& [name, assignment] : plan.servers) {
     const auto targets = fleet::target_of(system, system.servers.at(name)).percentiles;

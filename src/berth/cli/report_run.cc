@@ -72,7 +72,7 @@ ReportSection summary(const ReportedRun& run, os::Env& env) {
 Result<ReportSection> resources(const ReportedRun& run) {
   ReportSection section{"Resources", {}};
   BERTH_ASSIGN(const auto used, run.context.store->usage(run.record.id));
-  ReportTable table{.head = {"resource", "held, in minutes of one"}, .rows = {}};
+  ReportTable table{.head = {"resource", "allocated, in minutes of one"}, .rows = {}};
   for (const auto& [name, minutes] : resource_minutes(used)) {
     const bool bytes = measure(name) == Measure::bytes;
     table.rows.push_back({bytes ? name + " (GiB)" : name,
@@ -127,7 +127,7 @@ ReportPlot history(const ReportedRun& run) {
 
 Result<ReportPlot> learning_curves(const ReportedRun& run, const Order& order) {
   const auto& goal = *run.program.goal;
-  ReportPlot plot{.title = fmt::format("What the leading trials reported of {}", goal.metric),
+  ReportPlot plot{.title = fmt::format("Reports of the leading trials: {}", goal.metric),
                   .x = {"report"},
                   .y = {goal.metric}};
   for (const auto* task : order) {
@@ -173,10 +173,10 @@ void add_importance(const ReportedRun& run, ReportSection& section) {
   }
   const auto found = experiment::importances(trials, kImportanceSeed);
   if (!found) return;
-  ReportBars bars{.title = fmt::format("Each parameter's share of the variance of {} (fANOVA)",
+  ReportBars bars{.title = fmt::format("Each parameter's share of variance of {} (fANOVA)",
                                        run.program.goal->metric),
                   .bars = {}};
-  ReportTable table{.head = {"parameter", "share of the variance"}, .rows = {}};
+  ReportTable table{.head = {"parameter", "share of variance"}, .rows = {}};
   for (const auto& each : found->parameters) {
     const std::string share = fmt::format("{:.0f} %", each.share * 100);
     bars.bars.push_back({each.parameter, each.share, share});
@@ -184,11 +184,10 @@ void add_importance(const ReportedRun& run, ReportSection& section) {
   }
   section.parts.emplace_back(std::move(bars));
   section.parts.emplace_back(std::move(table));
-  section.parts.emplace_back(
-      ReportText{fmt::format("From {} trials. Of trials that a tree had not seen, it predicts "
-                             "{:.0f} % of the variance: where that "
-                             "is little, believe the shares little.",
-                             found->trials, std::max(0.0, found->predicted) * 100)});
+  section.parts.emplace_back(ReportText{
+      fmt::format("From {} trials. The model predicts {:.0f} % of the variance of trials that it "
+                  "was not fitted to; if this is low, do not trust the shares.",
+                  found->trials, std::max(0.0, found->predicted) * 100)});
 }
 
 Result<std::vector<ReportSection>> search_sections(const ReportedRun& run) {
@@ -201,7 +200,8 @@ Result<std::vector<ReportSection>> search_sections(const ReportedRun& run) {
     const Order front = front_of(order, run.program);
     if (!front.empty())
       result.parts.emplace_back(ReportText{
-          fmt::format("{} trials are on the front: none is better in all goals.", front.size())});
+          fmt::format("{} trials are on the Pareto front: no other trial is better in all goals.",
+                      front.size())});
     result.parts.emplace_back(history(run));
     BERTH_ASSIGN(auto curves, learning_curves(run, order));
     result.parts.emplace_back(std::move(curves));
@@ -212,7 +212,7 @@ Result<std::vector<ReportSection>> search_sections(const ReportedRun& run) {
                                                      kMostTrials, order.size(), run.record.name)});
   std::vector<ReportSection> sections{std::move(result)};
   if (run.program.goal) {
-    ReportSection decides{"What decides the goal", {}};
+    ReportSection decides{"Parameter importance", {}};
     add_importance(run, decides);
     sections.push_back(std::move(decides));
   }
@@ -232,7 +232,7 @@ Result<std::vector<ReportSection>> flow_sections(const ReportedRun& run) {
   ReportTable table{
       .head = {"step", "tasks", "done", "cached", "failed", "median", "longest", "together"},
       .rows = {}};
-  ReportBars bars{.title = "Time of each step's tasks together", .bars = {}};
+  ReportBars bars{.title = "Total time of the tasks of each step", .bars = {}};
   std::vector<Duration> sums;
   for (const auto& step : counts) {
     std::vector<Duration> times;
@@ -273,7 +273,7 @@ ReportSection timeline(const ReportedRun& run) {
     ran.resize(kMostSpans);
   }
   std::ranges::sort(ran, {}, [](const auto* task) { return *task->started; });
-  ReportTimeline chart{.title = "When each task ran", .rows = {}, .spans = {}};
+  ReportTimeline chart{.title = "Timeline of the tasks", .rows = {}, .spans = {}};
   std::vector<Wall> ends;  // of each row
   const bool by_step = run.record.kind == "flow";
   for (const auto* task : ran) {
@@ -299,7 +299,7 @@ ReportSection timeline(const ReportedRun& run) {
                            fmt::format("{}: {}, {}", task->label, store::name(task->state),
                                        took(task->started, task->ended))});
   }
-  ReportSection section{"When it ran", {std::move(chart)}};
+  ReportSection section{"Timeline", {std::move(chart)}};
   if (all > kMostSpans)
     section.parts.emplace_back(
         ReportText{fmt::format("The {} longest of {} tasks.", kMostSpans, all)});

@@ -80,8 +80,8 @@ Status note_edited(os::Env& env, const store::RunRecord& record) {
   BERTH_ASSIGN(const auto before, run::flow_program(record.spec_json));
   const bool other = before.text == (*now)->text;
   print_error(
-      fmt::format("{} goes on as it was submitted; {}{} was edited since: take that with "
-                  "berth retry --file {}\n",
+      fmt::format("{} continues as it was submitted; {}{} was edited since: to use the edited "
+                  "file, run berth retry --file {}\n",
                   record.name, other ? "what is included by " : "", (*now)->file, record.name));
   return {};
 }
@@ -105,7 +105,7 @@ Result<std::string> spec_of_file(os::Env& env, run::Context& context,
                                  const store::RunRecord& record) {
   if (record.kind != "flow")
     return fail(ErrorKind::usage,
-                "--file: {} is no flow: its parameters are drawn; start a new run", record.name);
+                "--file: {} is not a flow: its parameters are drawn; start a new run", record.name);
   BERTH_ASSIGN(auto now, run::edited(env, record));
   if (!now) return std::string();
   return run::resubmitted(context, record, *std::move(now));
@@ -119,8 +119,9 @@ Result<int> stop_agents(os::Env& env, run::Context& context, const store::RunRec
   BERTH_ASSIGN(const auto now, run::drive(context, record.name, screen));
   after_end(env, context, now);
   print_error(now.state == store::RunState::stopped
-                  ? fmt::format("{} stopped; go on with: berth resume {}\n", now.name, now.name)
-                  : fmt::format("{} is {}; its alloc is free\n", now.name, store::name(now.state)));
+                  ? fmt::format("{} stopped; resume it with: berth resume {}\n", now.name, now.name)
+                  : fmt::format("{} is {}; its allocation was released\n", now.name,
+                                store::name(now.state)));
   BERTH_ASSIGN(const bool may_run, warn_of_what_may_run(context, now));
   return may_run ? exit_code(ErrorKind::busy) : 0;
 }
@@ -131,11 +132,11 @@ Result<int> stop_elsewhere(os::Env& env, run::Context& context, const store::Run
   print_error(fmt::format("{} does not run: it is {}\n", record.name, state_now(env, record)));
   BERTH_ASSIGN(const auto before, run::may_run_remotely(context, record));
   if (before.empty()) return 0;
-  print_error("ending what may still run elsewhere\n");
+  print_error("ending what may still run on other machines\n");
   BERTH_TRY(run::end_what_was_left(context, record.name));
   BERTH_ASSIGN(const bool may_run, warn_of_what_may_run(context, record));
   if (may_run) return exit_code(ErrorKind::busy);
-  print_error("nothing of it runs any more\n");
+  print_error("no part of it runs any more\n");
   return 0;
 }
 
@@ -147,7 +148,7 @@ Result<int> stop_study(os::Env& env, run::Context& context, const store::RunReco
   }
   BERTH_TRY(context.store->apply(record.id,
                                  {{store::RunMoved{store::RunState::stopped, env.wall(), ""}}}));
-  print_error(fmt::format("{} stopped; it goes on when a program opens it\n", record.name));
+  print_error(fmt::format("{} stopped; it continues when a program opens it\n", record.name));
   return 0;
 }
 
@@ -211,10 +212,10 @@ Result<int> stop(os::Env& env, const StopOptions& options) {
   BERTH_ASSIGN(run::Context context, run::open_context(env));
   BERTH_ASSIGN(const auto record, context.store->find_run(options.run));
   if (is_driven_elsewhere(env, record))
-    return fail(
-        ErrorKind::busy,
-        "{} is driven on {}: stop it there, or, when that is gone, take it over: berth resume {}",
-        record.name, record.runner_host, record.name);
+    return fail(ErrorKind::busy,
+                "{} is driven on {}: stop it on that machine or, if that machine is gone, take the "
+                "run over: berth resume {}",
+                record.name, record.runner_host, record.name);
   if (record.kind == run::kStudy) return stop_study(env, context, record);
   const std::string state = state_now(env, record);
   if (state == "interrupted" || (state == "failed" && !record.alloc.empty()))
@@ -223,7 +224,7 @@ Result<int> stop(os::Env& env, const StopOptions& options) {
   if (is_driven_in_container(env, record))
     return fail(ErrorKind::busy,
                 "{}: its runner, process {}, is in another PID namespace, such as a container, and "
-                "cannot be signalled from here; stop it there: berth stop {}",
+                "cannot be signalled from this one; run berth stop {} in that namespace",
                 record.name, record.runner_pid, record.name);
   const os::ProcessIdentity runner{static_cast<pid_t>(record.runner_pid), record.runner_started_at};
   if (const auto sent = env.signal_process(runner, SIGTERM);
@@ -235,7 +236,8 @@ Result<int> stop(os::Env& env, const StopOptions& options) {
     BERTH_ASSIGN(const auto now, context.store->find_run(options.run));
     if (!store::is_open(now.state)) break;
   }
-  print_error(fmt::format("{} stopped; go on with: berth resume {}\n", record.name, record.name));
+  print_error(
+      fmt::format("{} stopped; resume it with: berth resume {}\n", record.name, record.name));
   BERTH_ASSIGN(const bool may_run, warn_of_what_may_run(context, record));
   return may_run ? exit_code(ErrorKind::busy) : 0;
 }

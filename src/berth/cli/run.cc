@@ -48,11 +48,11 @@ Result<run::FlowProgram> flow_program(os::Env& env, const RunOptions& options, s
   BERTH_TRY(run::take_parts(env, directory, program));
   if (options.amounts.any() || options.gpus.any() || !options.enforce.empty())
     return fail(ErrorKind::usage,
-                "{}: what a task of a flow takes stands with its step, as resources", file);
+                "{}: declare the resources of a flow's task at its step, with `resources`", file);
   if (!options.input.empty())
     return fail(
         ErrorKind::usage,
-        "--stdin: {} is a flow, whose tasks read files: name them with the step as in:", file);
+        "--stdin: {} is a flow, whose tasks read files: declare them at the step as `in`:", file);
   experiment::Program given;
   BERTH_TRY(run::keep_reading(program));
   const flow::Flow& flow = program.reading->flow;
@@ -84,15 +84,16 @@ Result<experiment::Program> trials_program(os::Env& env, const RunOptions& optio
   const std::string& file = prepared.file;
   if (!options.image.empty())
     return fail(ErrorKind::usage,
-                "--image: only the tasks of a flow run in containers, and {} is none",
+                "--image: only the tasks of a flow run in containers, and {} is not a flow",
                 file.empty() ? "a command" : file);
   if (!options.cache.empty())
-    return fail(ErrorKind::usage, "--cache: only the tasks of a flow are cached, and {} is none",
+    return fail(ErrorKind::usage,
+                "--cache: only the tasks of a flow are cached, and {} is not a flow",
                 file.empty() ? "a command" : file);
   if (options.flow.any())
     return fail(ErrorKind::usage,
                 "targets, --set, --params, --force, --until, --only and --overwrite are for flows, "
-                "and {} is none",
+                "and {} is not a flow",
                 file.empty() ? "a command" : file);
   experiment::Program program;
   std::string input = options.input;
@@ -173,7 +174,7 @@ Status check(run::Context& context, Prepared& prepared, bool noted = true) {
   if (noted)
     for (const auto& note : program.notes) print_error(fmt::format("note: {}\n", note));
   if (!here && program.passive)
-    return fail(ErrorKind::usage, "--cluster: passive trials run wherever whoever asks is");
+    return fail(ErrorKind::usage, "--cluster: passive trials run where they are asked for");
   if (!here) return run::check_input_of(*context.env, program, prepared.directory, prepared.file);
   BERTH_TRY(run::divide_gpus(context, program));
   BERTH_TRY(run::divide_cores(context, program));
@@ -214,8 +215,8 @@ Result<int> check_file(os::Env& env, const CheckOptions& options) {
     print(check_json(prepared.file, program ? "flow" : "experiment"));
     return 0;
   }
-  print(fmt::format("{}: {}: nothing is wrong with it; what would run: berth run --plan {}\n",
-                    prepared.file, program ? "a flow" : "an experiment", prepared.file));
+  print(fmt::format("{}: {}: valid; to see what would run: berth run --plan {}\n", prepared.file,
+                    program ? "a flow" : "an experiment", prepared.file));
   return 0;
 }
 
@@ -229,8 +230,8 @@ Status fetch_images(run::Context& context, Prepared& prepared) {
     });
   for (const auto& image : prepared.missing)
     print_error(
-        fmt::format("note: image {} is not on this machine: the digests of its tasks have its "
-                    "name, and each machine takes what that name means there\n",
+        fmt::format("note: image {} is not on this machine: the digests of its tasks contain its "
+                    "name, and each machine uses the image of that name that it has\n",
                     image));
   return {};
 }
@@ -249,14 +250,15 @@ Result<int> show_plans(run::Context& context, const std::vector<Prepared>& all,
 Result<int> submit_batch(os::Env& env, const RunOptions& options) {
   if (!options.words.empty() || options.detach)
     return fail(ErrorKind::usage,
-                "--rows: runs of a flow's file, which this command follows to their ends");
+                "--rows: runs a flow's file for each row, and follows the runs to their end");
   BERTH_ASSIGN(const auto rows, options_of_rows(env, options));
   BERTH_ASSIGN(const std::string file, env.read_file(options.file, flow::kMostFlowBytes));
   // What cannot be read is told of as it is without rows.
   if (Field::parse(file, options.file) && !run::is_flow(file))
-    return fail(ErrorKind::usage,
-                "--rows: {} is no flow; an experiment has search: {{method: sequence, file: …}}",
-                options.file);
+    return fail(
+        ErrorKind::usage,
+        "--rows: {} is not a flow; for an experiment use search: {{method: sequence, file: …}}",
+        options.file);
   BERTH_ASSIGN(const std::string text, env.read_file(options.rows, flow::kMostTableBytes));
   BERTH_ASSIGN(const auto table, flow::read_table(text, options.rows));
   BERTH_ASSIGN(run::Context context, run::open_context(env));
@@ -298,8 +300,8 @@ class UnreadInput {
     if (!looks_ || !os::standard_input_has_data()) return;
     looks_ = false;
     print_error(
-        "note: standard input has data that no task gets: their input is empty unless "
-        "--stdin FILE or --stdin - gives it to them\n");
+        "note: standard input has data, but the input of tasks is empty; use --stdin - or --stdin "
+        "FILE to pass it to them\n");
   }
 
  private:
@@ -309,12 +311,14 @@ class UnreadInput {
 Result<int> submit_and_follow(os::Env& env, const RunOptions& options) {
   if (!options.rows.empty()) return submit_batch(env, options);
   if (options.file.empty() == options.words.empty())
-    return fail(ErrorKind::usage, "wanted either a file or -- and a command; see berth run --help");
+    return fail(ErrorKind::usage,
+                "expected either a file or -- and a command; see berth run --help");
   BERTH_ASSIGN(Prepared prepared, prepare(env, options));
   BERTH_ASSIGN(run::Context context, run::open_context(env));
   if (!options.warm_start.empty()) {
     auto* program = std::get_if<experiment::Program>(&prepared.program);
-    if (program == nullptr) return fail(ErrorKind::usage, "--warm-start: a flow searches nothing");
+    if (program == nullptr)
+      return fail(ErrorKind::usage, "--warm-start: only for experiments, and this is a flow");
     BERTH_TRY(run::begin_with(context, options.warm_start, *program));
   }
   BERTH_TRY(check(context, prepared));
@@ -324,10 +328,10 @@ Result<int> submit_and_follow(os::Env& env, const RunOptions& options) {
   if (options.plan && takes_folder && !prepared.where.names.empty())
     return show_sending(env, prepared.directory, prepared.where.names, options.json);
   if (options.plan && !prepared.where.names.empty())
-    return fail(ErrorKind::usage,
-                "--plan: what other machines have is known when they answer: "
-                "berth cluster probe {}",
-                join(prepared.where.names, " "));
+    return fail(
+        ErrorKind::usage,
+        "--plan: the resources of other machines are not known yet: run berth cluster probe {}",
+        join(prepared.where.names, " "));
   if (options.plan) return show_plan_of(context, prepared, options.json);
   if (auto* flow = std::get_if<run::FlowProgram>(&prepared.program))
     BERTH_TRY(run::check_protected(context, *flow, prepared.directory));

@@ -122,13 +122,14 @@ Result<bool> AmountOptions::apply(Resources& resources) const {
   for (const auto& text : others) {
     const auto equals = text.find('=');
     if (equals == std::string::npos)
-      return fail(ErrorKind::usage, "--resource: wanted NAME=AMOUNT, found '{}'", clip(text));
+      return fail(ErrorKind::usage, "--resource: expected NAME=AMOUNT, got '{}'", clip(text));
     given.emplace_back(text.substr(0, equals), text.substr(equals + 1));
   }
   bool no_devices = false;
   for (const auto& [resource, text] : given) {
     if (!valid_resource_name(resource))
-      return fail(ErrorKind::usage, "--resource: '{}' is no name of a resource", clip(resource));
+      return fail(ErrorKind::usage, "--resource: '{}' is not the name of a resource",
+                  clip(resource));
     auto amount = parse_amount(resource, text);
     if (!amount)
       return std::unexpected(within(fmt::format("--{}", resource), std::move(amount).error()));
@@ -226,7 +227,7 @@ Status RunOptions::apply(experiment::Program& program) const {
   if (!name.empty()) {
     if (!experiment::valid_name(name))
       return fail(ErrorKind::usage,
-                  "--name: wanted letters, digits, '_', '.' and '-', at most 64, found '{}'",
+                  "--name: expected letters, digits, '_', '.' and '-', at most 64, got '{}'",
                   clip(name));
     program.name = name;
   }
@@ -236,7 +237,7 @@ Status RunOptions::apply(experiment::Program& program) const {
     program.notify.push_back(std::move(one));
   }
   if (program.notify.size() > exec::kMostNotify)
-    return fail(ErrorKind::usage, "--notify: wanted at most {}, with those of the file",
+    return fail(ErrorKind::usage, "--notify: expected at most {}, with those of the file",
                 exec::kMostNotify);
   BERTH_ASSIGN(const bool no_devices, amounts.apply(program.resources));
   BERTH_TRY(gpus.apply(program.selection));
@@ -244,7 +245,7 @@ Status RunOptions::apply(experiment::Program& program) const {
   if (!implied) return fail(ErrorKind::usage, "{}", implied.error().message);
   BERTH_TRY(set_given("--timeout", timeout, program.timeout, parse_duration));
   if (!timeout.empty() && program.timeout <= Duration(0))
-    return fail(ErrorKind::usage, "--timeout: wanted more than 0, found {}", timeout);
+    return fail(ErrorKind::usage, "--timeout: expected more than 0, got {}", timeout);
   BERTH_TRY(
       set_given("--gpu-mem-over", gpu_mem_over, program.gpu_mem_over, exec::gpu_mem_over_named));
   BERTH_TRY(set_given("--retain", retain, program.retain, parse_duration));

@@ -47,14 +47,14 @@ std::string plan_text(const RunPlan& plan) {
       fmt::format("{}: {} task{}, each {}{}\n", plan.name, plan.tasks, plan.tasks == 1 ? "" : "s",
                   to_string(plan.resources), machine::text_of(plan.selection));
   text +=
-      fmt::format("side by side: {} now, {} on the empty machine\n", plan.now.size(), plan.empty);
+      fmt::format("in parallel: {} now, {} on the empty machine\n", plan.now.size(), plan.empty);
   for (std::size_t i = 0; i < plan.now.size() && i < kShown; ++i)
     text += fmt::format("  {}: {}\n", i + 1, block_text(plan.now[i]));
   if (has_limits(plan.resources)) text += limits_text(plan.limits);
   if (plan.now.size() > kShown) text += fmt::format("  … and {} more\n", plan.now.size() - kShown);
   if (plan.waiting_before > 0)
-    text += fmt::format("{} wait for the machine before it\n", plan.waiting_before);
-  if (!plan.why_no_more.empty()) text += fmt::format("no more because: {}\n", plan.why_no_more);
+    text += fmt::format("{} wait for the machine ahead of it\n", plan.waiting_before);
+  if (!plan.why_no_more.empty()) text += fmt::format("limited by: {}\n", plan.why_no_more);
   return text;
 }
 
@@ -105,8 +105,8 @@ std::string sending_text(const remote::Folder& folder, const std::vector<std::st
                          const std::vector<std::string>& warnings) {
   const bool one = clusters.size() == 1;
   std::string text = fmt::format(
-      "what {} {} room for is known when {}: berth cluster probe {}\n"
-      "with the trials goes {}: {}, {}, unless a host sees the same folder\n",
+      "what {} {} room for is known when {}: berth cluster probe {}\nsent with the trials: {}: {}, "
+      "{}, unless a host sees the same folder\n",
       join(clusters, ", "), one ? "has" : "have", one ? "it answers" : "they answer",
       join(clusters, " "), folder.path, count_text(folder.files), format_bytes(folder.bytes));
   if (!folder.left_out.empty()) {

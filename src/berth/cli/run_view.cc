@@ -21,8 +21,8 @@ Result<store::TaskRecord> find_task(run::Context& context, const store::RunRecor
 }
 
 std::string interrupted_text(const store::RunRecord& run) {
-  return fmt::format("{}; go on with: berth resume {}",
-                     run.error.empty() ? "its runner died" : "it could not go on: " + run.error,
+  return fmt::format("{}; resume it with: berth resume {}",
+                     run.error.empty() ? "its runner died" : "it could not continue: " + run.error,
                      run.name);
 }
 

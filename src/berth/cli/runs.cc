@@ -126,7 +126,7 @@ std::string usage_line(const std::vector<store::Usage>& used) {
                     : bytes ? fmt::format("{:.3g} GiB-minutes of {}", minutes / (1 << 30), name)
                             : fmt::format("{:.3g} {}-minutes", minutes, name));
   }
-  return parts.empty() ? "" : "held " + join(parts, ", ");
+  return parts.empty() ? "" : "used " + join(parts, ", ");
 }
 
 /// What was asked for, and what the run is called by.
@@ -199,8 +199,8 @@ Result<std::vector<Curve>> leading_curves(run::Context& context, const store::Ru
   Order leading = sorted_trials(tasks, program);
   const auto unscored = std::ranges::find_if(
       leading, [&](const auto* task) { return !score_of(*task, program).has_value(); });
-  leading.erase(std::min(unscored, leading.begin() +
-                                       std::min(std::ssize(leading), std::ptrdiff_t(kLeadingCurves))),
+  leading.erase(std::min(unscored, leading.begin() + std::min(std::ssize(leading),
+                                                              std::ptrdiff_t(kLeadingCurves))),
                 leading.end());
   return curves_of(context, record, leading, program);
 }
@@ -241,7 +241,7 @@ Result<std::string> charts_of(run::Context& context, const store::RunRecord& rec
   const auto parameters = parameter_names(in_turn(tasks));
   const bool is_parameter = std::ranges::find(parameters, wanted) != parameters.end();
   if (!wanted.empty() && wanted != "history" && wanted != "curves" && !is_parameter)
-    return fail(ErrorKind::invalid, "--chart: no parameter is called '{}'; there are: {}",
+    return fail(ErrorKind::invalid, "--chart: no parameter is called '{}'; the parameters are {}",
                 clip(wanted), clip(join(parameters, ", "), 400));
   std::vector<std::string> charts;
   if (wanted.empty() || wanted == "history") charts.push_back(score_chart(tasks, program));
@@ -280,7 +280,7 @@ Result<int> show(os::Env& env, const ShowOptions& options) {
   }
   if (options.graph) {
     if (record.kind != "flow")
-      return fail(ErrorKind::usage, "{} is no flow: it has no graph", record.name);
+      return fail(ErrorKind::usage, "{} is not a flow: it has no graph", record.name);
     BERTH_ASSIGN(const auto flow, flow_of(record));
     const auto steps = step_counts(flow, record, tasks);
     print(options.json              ? graph_json(flow, steps, tasks)
@@ -326,7 +326,7 @@ Result<int> show(os::Env& env, const ShowOptions& options) {
   if (const std::string held = usage_line(shown.used); !held.empty()) print(held + "\n");
   print(asked_line(record));
   if (shown.state == "interrupted")
-    print(fmt::format("{}go on with: berth resume {}\n",
+    print(fmt::format("{}resume it with: berth resume {}\n",
                       record.error.empty() ? "its runner died; " : "", record.name));
   return 0;
 }
@@ -336,7 +336,7 @@ Result<int> show_best(os::Env& env, const BestOptions& options) {
   BERTH_ASSIGN(const auto record, context.store->find_run(options.run));
   BERTH_ASSIGN(const auto program, program_of(record));
   if (!program.goal)
-    return fail(ErrorKind::invalid, "{} has no goal: give its file goal: {{metric: NAME}}",
+    return fail(ErrorKind::invalid, "{} has no goal: add goal: {{metric: NAME}} to its file",
                 record.name);
   BERTH_ASSIGN(const auto tasks, context.store->tasks(record.id));
   const auto* best = best_task(tasks, program);
@@ -345,8 +345,7 @@ Result<int> show_best(os::Env& env, const BestOptions& options) {
                                    experiment::score(*program.goal, task.metrics);
                           });
   if (infeasible)
-    return fail(ErrorKind::busy, "{}: no trial that has finished keeps all constraints yet",
-                record.name);
+    return fail(ErrorKind::busy, "{}: no finished trial meets all constraints yet", record.name);
   if (best == nullptr)
     return fail(ErrorKind::busy, "{}: no trial has finished with a value of {} yet", record.name,
                 program.goal->metric);
@@ -357,7 +356,7 @@ Result<int> show_best(os::Env& env, const BestOptions& options) {
   print(best_line(record, *best, program));
   const Order front = front_of(sorted_trials(tasks, program), program);
   if (!front.empty())
-    print("\nnone is better in all goals than one of these:\n" +
+    print("\nthe Pareto front (no trial is better in all goals):\n" +
           trials_table(front, program, 0).text());
   return 0;
 }

@@ -41,8 +41,8 @@ Result<int> open_shell(os::Env& env, const ShellOptions& options) {
   const std::string id = record.name + "/" + task.label;
   if (report.directory.empty())
     return fail(ErrorKind::not_found,
-                "{}: its directory is not on this machine: it ran elsewhere, or did not fail; what "
-                "it printed: berth logs {}",
+                "{}: its directory is not on this machine: it ran on another machine, or did not "
+                "fail; to see what it printed: berth logs {}",
                 id, id);
   if (::chdir(report.directory.c_str()) != 0)
     return fail(ErrorKind::denied, "{}: {}", report.directory, std::strerror(errno));

@@ -83,7 +83,7 @@ Status read_cv(std::string_view option, const std::optional<std::string>& text,
   if (!number) return fail(ErrorKind::usage, "{}: {}", option, number.error().message);
   constexpr double kMost = 100;
   if (*number < 0 || *number > kMost)
-    return fail(ErrorKind::usage, "{}: wanted 0 to {}, found '{}'", option, kMost, clip(*text));
+    return fail(ErrorKind::usage, "{}: expected 0 to {}, got '{}'", option, kMost, clip(*text));
   to = *number;
   return {};
 }
@@ -95,7 +95,7 @@ Status check_trace(const SimulateOptions& given) {
                   given.at_load ? "--at-load" : "--tokens-only");
     return {};
   }
-  if (given.trace->empty()) return fail(ErrorKind::usage, "--trace: wanted a file, found ''");
+  if (given.trace->empty()) return fail(ErrorKind::usage, "--trace: expected a file, got ''");
   if (given.tokens_only) return {};
   if (given.arrival_cv)
     return fail(ErrorKind::usage,
@@ -150,9 +150,8 @@ Result<std::vector<SimulatedServer>> servers_of(const fleet::System& system,
     }
     if (given.replicas > 0) {
       if (!one.allocation.parts.empty())
-        return fail(ErrorKind::usage,
-                    "--replicas: {} has {}, whose parts have replicas of their own", name,
-                    fleet::in_words(one.allocation));
+        return fail(ErrorKind::usage, "--replicas: {} has {}, whose parts have separate replicas",
+                    name, fleet::in_words(one.allocation));
       one.allocation.replicas = given.replicas;
       one.allocation.ttft_ms = one.allocation.itl_ms = 0;  // they were of other replicas
     }
@@ -378,10 +377,9 @@ void print_trace_note(const std::vector<fleet::Request>& trace) {
 void print_short_note(const SimulatedServer& server) {
   if (server.found.is_settled()) return;
   print_error(fmt::format(
-      "note: {}: the empty start may still be felt, so that no target is known to be met: what is "
-      "left out of each history is {:.1f} times as long as a request is served, wanted {}. It "
-      "grows "
-      "with --requests; from there on each ± shrinks with their root\n",
+      "note: {}: the empty start may still have an effect, so no target is known to be met: the "
+      "part left out of each history is {:.1f} times as long as the service of a request, expected "
+      "{}. It grows with --requests; after that, each ± shrinks with their square root\n",
       server.name, server.found.left_out, fleet::kLeftOut));
 }
 

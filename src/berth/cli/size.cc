@@ -94,13 +94,13 @@ void each_row(const fleet::ServerSize& size, const Visit& visit) {
 }
 
 std::string best_text(const fleet::ServerSize& size) {
-  if (!size.best) return "best: none is within the targets";
+  if (!size.best) return "best: no accelerator is within the targets";
   const fleet::SizedAllocation& best = size.accelerators.at(*size.best);
   const std::string now = fleet::in_words(size.server.current);
   const std::string then = fleet::in_words(best.allocation);
-  if (then == now && !now.empty()) return "best: it stays as it is";
+  if (then == now && !now.empty()) return "best: no change";
   return fmt::format("best: {}{}: replicas {:+}, cents an hour {:+.2f}, value {}",
-                     then.empty() ? "none, for it is idle" : then,
+                     then.empty() ? "none, because it is idle" : then,
                      now.empty() ? "" : ", in place of " + now, best.difference.replicas,
                      best.difference.cost, figure(best.value));
 }
@@ -110,7 +110,7 @@ std::string now_text(const fleet::ServerSize& size) {
   if (now.empty()) return "now: nothing";
   const auto saturated = size.current.saturated;
   return fmt::format("now: {}, {}", now,
-                     !saturated   ? "of which nothing is known"
+                     !saturated   ? "whose saturation is not known"
                      : *saturated ? "which the load saturates"
                                   : "which the load does not saturate");
 }
@@ -124,7 +124,7 @@ std::string size_text(const fleet::ServerSize& size) {
       format_number(load.out_tokens));
   Table table({"", "accelerator", "replicas", "batch", "most req/min each (by)", "ITL / SLO ms",
                "TTFT / SLO ms", "use", "W", "cost", "change", "value", "why"});
-  Table tails({"", "accelerator", "expected / SLO ms, by closed form"});
+  Table tails({"", "accelerator", "expected / SLO ms (closed form)"});
   bool is_asked_for = false;
   each_row(size, [&](const std::string& mark, const std::string& name,
                      const fleet::SizedAllocation& sized) {
@@ -137,7 +137,7 @@ std::string size_text(const fleet::ServerSize& size) {
   text += table.text();
   if (!tails.empty()) text += "\n" + tails.text();
   if (is_asked_for)
-    text += "greatest rates by simulation, within 3 %; --percentiles closed-form is faster\n";
+    text += "maximum rates by simulation, within 3 %; --percentiles closed-form is faster\n";
   if (has_histogram(load, size.model)) text += histograms_text({size.name});
   return text + "\n" + now_text(size) + "\n" + best_text(size) + "\n";
 }

@@ -138,13 +138,13 @@ StudySession::Answer StudySession::answered(std::string_view line) {
     if (!value) continue;
     if (each.opens == study_.has_value())
       return fail(ErrorKind::usage, "{}: {}", each.key,
-                  study_ ? "this process has its study already" : "wanted create or open first");
+                  study_ ? "this process has its study already" : "expected create or open first");
     return (this->*each.answer)(request, *value);
   }
   return fail(
       ErrorKind::usage,
       "request: expected one of create, open, ask, tell, release, report, suggest, enqueue, "
-      "samples, best and show, found '{}'",
+      "samples, best and show; got '{}'",
       clip(line, 200));
 }
 
@@ -171,7 +171,7 @@ StudySession::Answer StudySession::create(const Field& request, const Field& doc
   if (const auto lease = request.find("lease")) {
     BERTH_ASSIGN(program.lease, exec::duration_of(*lease));
     if (program.lease < std::chrono::milliseconds(1) || program.lease > kLongestLease)
-      return lease->error("wanted 1ms to a year");
+      return lease->error("expected 1ms to a year");
   }
   BERTH_ASSIGN(const std::string directory, env_.real_path("."));
   BERTH_TRY(run::read_sequence(env_, directory, program));

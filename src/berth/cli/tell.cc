@@ -63,8 +63,8 @@ Result<experiment::Program> passive_program(const store::RunRecord& run) {
   BERTH_ASSIGN(auto program, program_of(run));
   if (run.kind == run::kStudy)
     return fail(ErrorKind::invalid,
-                "{} is a study: its trials are asked for and told through berth study, or Python's "
-                "berth.load_study(\"{}\")",
+                "{} is a study: ask for its trials and report their results with berth study, or "
+                "with berth.load_study(\"{}\") in Python",
                 run.name, run.name);
   if (!program.passive)
     return fail(ErrorKind::invalid, "{} is not passive: its trials report for themselves",
@@ -108,14 +108,14 @@ Result<std::string> add_to_run(os::Env& env, run::Context& context, const store:
                                std::vector<experiment::Values>& points) {
   if (!adaptive(program.search))
     return fail(ErrorKind::invalid,
-                "{}: all of its trials are known beforehand; methods auto, gp, cma-es, tpe, "
-                "nsga2 and external take others",
+                "{}: its trials are fixed; only the methods auto, gp, cma-es, tpe, nsga2 and "
+                "external accept further trials",
                 run.name);
   const auto over = [](const store::RunRecord& record) {
     return record.state == store::RunState::done || record.state == store::RunState::failed;
   };
   const auto refused = [&] {
-    return fail(ErrorKind::invalid, "{} is over, and tries nothing more", run.name);
+    return fail(ErrorKind::invalid, "{} has ended and starts no more trials", run.name);
   };
   if (over(run)) return refused();
   for (auto& point : points) {
@@ -131,8 +131,9 @@ Result<std::string> add_to_run(os::Env& env, run::Context& context, const store:
   std::size_t left = 0;
   for (const auto& file : files) left += over(now) && env.remove_file(file) ? 1 : 0;
   if (left > 0) return refused();
-  return is_under_way(state_now(env, now)) ? ""
-                                           : fmt::format("go on with: berth resume {}\n", run.name);
+  return is_under_way(state_now(env, now))
+             ? ""
+             : fmt::format("resume it with: berth resume {}\n", run.name);
 }
 
 Result<int> enqueue(os::Env& env, const AskOptions& options) {
@@ -185,7 +186,7 @@ Result<int> ask(os::Env& env, const AskOptions& options) {
     if (options.json) {
       print(show_json(shown, open));
     } else if (open.empty()) {
-      print_error(fmt::format("{} asks for nothing: it is {}\n", record.name, shown.state));
+      print_error(fmt::format("{} waits for no result: it is {}\n", record.name, shown.state));
     } else {
       print(trials_table(in_turn(open), program, 0));
       print_error(
@@ -201,7 +202,7 @@ Result<int> tell(os::Env& env, const TellOptions& options) {
   BERTH_ASSIGN(const auto record, context.store->find_run(path.run));
   BERTH_ASSIGN(const auto program, passive_program(record));
   if (path.task.empty())
-    return fail(ErrorKind::usage, "wanted RUN/TASK, such as {}/1, found '{}'", record.name,
+    return fail(ErrorKind::usage, "expected RUN/TASK, such as {}/1, got '{}'", record.name,
                 clip(options.trial));
   BERTH_ASSIGN(const auto task, find_task(context, record, path.task));
   if (store::final(task.state))
@@ -215,7 +216,8 @@ Result<int> tell(os::Env& env, const TellOptions& options) {
   if (options.json) {
     print(names_json("told", {id}));
   } else if (!is_under_way(state_now(env, record))) {
-    print_error(fmt::format("{} is kept; go on with: berth resume {}\n", id, record.name));
+    print_error(
+        fmt::format("{} is stored; resume the run with: berth resume {}\n", id, record.name));
   }
   return 0;
 }

@@ -43,7 +43,7 @@ TopRow row_of(remote::Host& host) {
             .total = offer->total.resources,
             .holders = holders_of(*offer)};
   return {.host = host.name(),
-          .error = host.failure() ? host.failure()->message : "it is being asked"};
+          .error = host.failure() ? host.failure()->message : "waiting for its answer"};
 }
 
 /// Whose jobs the partition has, each once, such as "digits-3, digits-4 (waits), alice".
@@ -160,7 +160,7 @@ bool TopClusters::has_settled(Cluster& cluster) {
 
 TopClusters::Rows TopClusters::rows_of(Cluster& cluster) {
   if (!cluster.opened) return std::unexpected(cluster.opened.error());
-  if (cluster.ask) return cluster.rows.value_or(fail(ErrorKind::busy, "it is being asked"));
+  if (cluster.ask) return cluster.rows.value_or(fail(ErrorKind::busy, "waiting for its answer"));
   std::vector<TopRow> rows;
   for (auto* host : cluster.opened->hosts) rows.push_back(row_of(*host));
   return rows;
@@ -168,7 +168,7 @@ TopClusters::Rows TopClusters::rows_of(Cluster& cluster) {
 
 std::string TopClusters::text() {
   (void)settled();
-  Table table({"cluster", "host", "held", "by"});
+  Table table({"cluster", "host", "used", "by"});
   for (auto& cluster : clusters_) {
     const auto rows = rows_of(*cluster);
     if (!rows) table.add({cluster->name, "", rows.error().message, ""});

@@ -62,13 +62,13 @@ void set_lines(TextPane& pane, std::string_view text) {
 }  // namespace
 
 std::string machine_page(const MachineReport& report, Wall now) {
-  Table amounts({"resource", "", "held", "of"});
+  Table amounts({"resource", "", "used", "of"});
   report.capacity.total.each([&](std::string_view name, std::int64_t total) {
     const std::int64_t held = total - report.free.get(name);
     amounts.add({std::string(name), utilization_bar(held, total), format_amount(name, held),
                  format_amount(name, total)});
   });
-  return amounts.text() + "\n" + holders_text(report, now, "nobody holds anything\n");
+  return amounts.text() + "\n" + holders_text(report, now, "nothing is allocated\n");
 }
 
 Result<TopSource> TopSource::open(os::Env& env) {
@@ -95,7 +95,7 @@ std::string TopSource::gpus_of(const std::string& uuids) const {
 
 TopEntry TopSource::entry_of(const machine::LedgerEntry& held) const {
   TopEntry entry{.name = held.label};
-  entry.state = held.waiting ? store::name(store::RunState::queued) : "held";
+  entry.state = held.waiting ? store::name(store::RunState::queued) : "allocated";
   entry.waits = held.waiting;
   entry.cpu = held.block.resources.get(Known::cpu);
   entry.mem = held.block.resources.get(Known::mem);

@@ -151,7 +151,7 @@ class Live {
     log_ = std::make_unique<OwnChild>(
         env_, std::vector<std::string>{"logs", "--together", "--follow", "--tail", kLogTail, of},
         [this](std::string_view text) { lines_->add(text); },
-        [this](int) { lines_->add("\n(it prints nothing more)"); });
+        [this](int) { lines_->add("\n(end of the log)"); });
   }
 
   void draw() {

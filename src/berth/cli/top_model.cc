@@ -144,7 +144,7 @@ TopRequest press_text(TopState& state, const TopData& data, const KeyPress& key,
 TopRequest show_log(TopState& state, const TopEntry* row) {
   if (row == nullptr) return {};
   if (row->run.empty()) {
-    state.note = row->name + " is no run of yours: its log is not yours to see";
+    state.note = row->name + " is not one of your runs: you cannot see its log";
     return {};
   }
   open_text(state, View::log, true);
@@ -156,7 +156,7 @@ TopRequest ask_to_stop(TopState& state, const TopData& data, const TopEntry* row
   if (row == nullptr) return {};
   const auto* run = run_of(data, row->run);
   if (row->run.empty())
-    state.note = row->name + " is no run of yours: you cannot stop it";
+    state.note = row->name + " is not one of your runs: you cannot stop it";
   else if (run != nullptr && !run->is_active)
     state.note = fmt::format("{} is {}: there is nothing to stop", run->name, run->state);
   else
@@ -255,21 +255,21 @@ const TextPane& text_of(const TopData& data, View view) {
        "Enter, Space   all tasks of the chosen run, or only those that run",
        "l              the log of the chosen run or task, as it comes",
        "x, F9          stop the chosen run, or that of the chosen task; asks first",
-       "/, F4          show only what has the text that you type; Esc: all again",
-       "a              also the runs that have ended, or not",
+       "/, F4          show only rows with the text that you type; Esc: show all",
+       "a              show or hide the runs that have ended",
        "<, >, F6       sort by another column; beyond the last one by none: then what",
-       "               waits stands in the order of its turn",
+       "               waits is in the order of its turn",
        "N P M T E      sort by name, cpu, memory, time, expected start or end",
        "r              reverse the order",
-       "Tab, m         this machine and the clusters: who holds what",
-       "Ctrl-L         draw anew",
+       "Tab, m         this machine and the clusters: who uses what",
+       "Ctrl-L         redraw the screen",
        "?, h, F1       this help",
        "q, F10         quit; in a log, the machine or this help: back, as Esc",
        "",
        "In texts the arrows, PgUp, PgDn, Home and End scroll; a log at its end follows.",
        "",
        "expected: \"ends ~4m\" by how long tasks of the same step took that have ended;",
-       "\"starts ~4m\" by when those end that hold what the run waits for; \"<4m\": by a",
+       "\"starts ~4m\" by when those end that use what the run waits for; \"<4m\": by a",
        "time limit, at most; \"?\": nothing is known. Tab says what each start is by."},
       0};
   return view == View::log ? data.log : view == View::machine ? data.machine : help;

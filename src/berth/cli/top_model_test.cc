@@ -45,7 +45,7 @@ TopData some_data() {
   train.cpu = 4000;
   train.entries = {task_row("train-1", 1, true)};
   TopEntry other{.name = "job-2"};
-  other.state = "held";
+  other.state = "allocated";
   other.user = "alice";
   TopEntry waits{.name = "count-1", .run = "count-1"};
   waits.state = "queued";
@@ -125,7 +125,7 @@ TEST(TopModel, FiltersByTypedText) {
   screen.type("\x1b");
   EXPECT_EQ(screen.names().size(), 7U);
   screen.type("/!");
-  EXPECT_TRUE(screen.shows("Nothing has that text"));
+  EXPECT_TRUE(screen.shows("No row has that text"));
   EXPECT_EQ(screen.type("q").kind, Request::none) << "it is text now";
 }
 
@@ -143,7 +143,7 @@ TEST(TopModel, WhatIsChosenStaysChosenWhenOthersComeAndGo) {
   screen.data.entries.clear();
   settle(screen.state, screen.data, screen.size);
   EXPECT_EQ(screen.type("x").kind, Request::none);
-  EXPECT_TRUE(screen.shows("Nothing runs, waits or holds anything"));
+  EXPECT_TRUE(screen.shows("Nothing runs, waits or is allocated"));
 }
 
 TEST(TopModel, StopsOnlyWhenAsked) {
@@ -166,7 +166,7 @@ TEST(TopModel, WhatIsNotOursIsNeitherStoppedNorRead) {
   Shown screen;
   screen.type("/job\r");
   EXPECT_EQ(screen.type("x").kind, Request::none);
-  EXPECT_TRUE(screen.shows("job-2 is no run of yours"));
+  EXPECT_TRUE(screen.shows("job-2 is not one of your runs"));
   EXPECT_EQ(screen.type("l").kind, Request::none);
   EXPECT_EQ(screen.state.view, View::runs);
 }

@@ -139,8 +139,8 @@ std::vector<std::string> list_rows(const TopData& data, const TopState& state, S
     rows.push_back(is_chosen ? paint(kReverse, fit(text, size.columns)) : text);
   }
   if (all.empty())
-    rows.push_back(cut(state.filter.empty() ? "Nothing runs, waits or holds anything."
-                                            : "Nothing has that text. Esc: all again.",
+    rows.push_back(cut(state.filter.empty() ? "Nothing runs, waits or is allocated."
+                                            : "No row has that text. Esc: show all.",
                        size.columns));
   return rows;
 }

@@ -139,7 +139,7 @@ std::string best_text(const store::RunRecord& run, const std::vector<store::Task
   if (program.constraints.empty() || std::ranges::none_of(tasks, is_done)) return "";
   std::vector<std::string> bounds;
   for (const auto& each : program.constraints) bounds.push_back(experiment::constraint_text(each));
-  return fmt::format("no trial is the best: none keeps {}\n", join(bounds, " and "));
+  return fmt::format("no best trial: none meets {}\n", join(bounds, " and "));
 }
 
 std::optional<double> metric_of(const store::TaskRecord& task, std::string_view name) {
@@ -273,7 +273,7 @@ Result<Order> sorted_trials(const std::vector<store::TaskRecord>& tasks,
   std::vector<std::string> known{"task", "time", "state"};
   known.insert(known.end(), metrics.begin(), metrics.end());
   known.insert(known.end(), params.begin(), params.end());
-  return fail(ErrorKind::invalid, "--sort: no trial has '{}'; there are: {}", clip(key),
+  return fail(ErrorKind::invalid, "--sort: no trial has '{}'; the columns are {}", clip(key),
               clip(join(known, ", "), 400));
 }
 

@@ -25,7 +25,8 @@ Result<int> watch_devices(os::Env& env, const WatchOptions& options) {
   if (const auto text = env.variable("BERTH_HEALTH_EVERY")) {
     auto wanted = parse_duration(*text);
     if (!wanted || *wanted <= Duration(0))
-      return fail(ErrorKind::usage, "BERTH_HEALTH_EVERY={}: wanted a duration such as 15s", *text);
+      return fail(ErrorKind::usage, "BERTH_HEALTH_EVERY={}: expected a duration such as 15s",
+                  *text);
     every = *wanted;
   }
   os::install_stop_signals();

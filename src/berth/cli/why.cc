@@ -48,7 +48,7 @@ struct TaskRequest {
 };
 
 std::string side_by_side_text(const TaskRequest& wanted) {
-  return fmt::format("the run has its {} tasks side by side already", wanted.parallel);
+  return fmt::format("the run has its {} tasks in parallel already", wanted.parallel);
 }
 
 /// That of the attempt of this number, as the file says it.
@@ -64,7 +64,7 @@ Result<TaskRequest> request_of(run::Context& context, const store::RunRecord& ru
   BERTH_ASSIGN(const auto tasks, context.store->tasks(run.id));
   const auto step = std::ranges::find(flow.steps, step_name(task.label), &flow::Step::name);
   if (step == flow.steps.end())
-    return fail(ErrorKind::corrupt, "{} has no step for {}", run.name, task.label);
+    return fail(ErrorKind::corrupt, "no step of {} makes {}", run.name, task.label);
   std::string waits = waits_for(flow, step_counts(flow, run, tasks), task.label);
   if (const auto* cause = first_failed_before(flow, tasks, task.label))
     waits = fmt::format("{}/{} failed: {}; {}; berth why {}/{}", run.name, cause->label,
@@ -86,7 +86,8 @@ std::optional<std::string> waits_elsewhere(os::Env& env, const run::Context& con
   if (!text->empty()) return *text;
   if (wanted.parallel > 0 && run.counts.running >= wanted.parallel)
     return side_by_side_text(wanted);
-  return "it waits for room beside what the run has on its clusters; see berth top";
+  return "it waits for free resources in addition to those that the run has on its clusters; see "
+         "berth top";
 }
 
 /// When the run is expected to get its turn, where it waits in this machine's queue.
@@ -114,7 +115,7 @@ Result<std::string> why_waiting(os::Env& env, run::Context& context, const store
   if (!wanted.waits.empty()) return wanted.waits;
   if (state == "interrupted") return interrupted_text(run);
   if (!is_under_way(state))
-    return fmt::format("the run is {}; go on with: berth resume {}", state, run.name);
+    return fmt::format("the run is {}; resume it with: berth resume {}", state, run.name);
   if (auto elsewhere = waits_elsewhere(env, context, run, wanted)) return *std::move(elsewhere);
   BERTH_ASSIGN(const auto capacity, machine::discover(env, context.capacity));
   BERTH_ASSIGN(auto ledger, machine::Ledger::open(env, context.ledger_directory));
@@ -133,7 +134,7 @@ Result<std::string> why_waiting(os::Env& env, run::Context& context, const store
            start_text(context, run, host, entries);
   if (wanted.parallel > 0 && run.counts.running >= wanted.parallel)
     return side_by_side_text(wanted);
-  return std::string("it is next; another try may be due after a pause");
+  return std::string("it is next; it may wait for a pause before the next attempt");
 }
 
 /// Why a task of a flow ran, or did not have to.
@@ -148,7 +149,7 @@ Result<std::vector<std::string>> why_it_ran(run::Context& context, const store::
   }
   if (task.state == store::TaskState::skipped) {
     auto because = run::skipped_because(task);
-    if (because.empty()) because = "its `when` does not hold, or what it takes in was skipped";
+    if (because.empty()) because = "its `when` is false, or one of its inputs was skipped";
     lines.push_back("nothing to do: " + because);
     return lines;
   }
@@ -162,7 +163,7 @@ Result<std::vector<std::string>> why_it_ran(run::Context& context, const store::
   const auto earlier = run::earlier_task(
       context, runs, std::string_view(run.name).substr(0, run.name.rfind('-')), run.id, task.label);
   if (!earlier) {
-    lines.push_back("no earlier run of the flow has it");
+    lines.push_back("no earlier run of the flow has this task");
     return lines;
   }
   BERTH_ASSIGN(const auto changes, run::changes_since(*earlier, task.depends));
@@ -173,7 +174,7 @@ Result<std::vector<std::string>> why_it_ran(run::Context& context, const store::
   if (changes.empty() && !task.digest.empty())
     lines.push_back(
         fmt::format("nothing has changed since {}, but its result {}", earlier->run,
-                    found_no_place ? "could not be brought to its place" : "was not in the cache"));
+                    found_no_place ? "could not be put in its place" : "was not in the cache"));
   return lines;
 }
 
@@ -237,7 +238,7 @@ Result<int> explain(os::Env& env, const std::string& of, bool json) {
   BERTH_ASSIGN(const auto because, why_it_ran(context, record, task));
   std::string text = summary(task);
   if (task.state == store::TaskState::running && record.kind == run::kStudy)
-    text += fmt::format("; a program on {} carries it out", task.host);
+    text += fmt::format("; a program on {} runs it", task.host);
   else if (task.state == store::TaskState::running && run_is_passive(record))
     text += fmt::format("; report its score with: berth tell {}/{} VALUE", record.name, task.label);
   if (task.state == store::TaskState::waiting || task.state == store::TaskState::running) {

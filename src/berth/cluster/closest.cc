@@ -98,11 +98,11 @@ Result<Choice> closest(std::span<const Offer> offers, const Wish& wish) {
   if (best) return *std::move(best);
   if (!offers.empty() && !possible && refusal)
     return fail(ErrorKind::impossible, "{}", refusal->message);
-  return fail(ErrorKind::busy, "{}", refusal ? refusal->message : "nothing is on offer");
+  return fail(ErrorKind::busy, "{}", refusal ? refusal->message : "no machine offers resources");
 }
 
 Result<Alloc> take_closest(Pool& pool, const Wish& wish) {
-  Result<Alloc> taken = fail(ErrorKind::busy, "nothing is on offer");
+  Result<Alloc> taken = fail(ErrorKind::busy, "no machine offers resources");
   for (int i = 0; i < kTries; ++i) {
     BERTH_ASSIGN(const auto offers, pool.offers());
     BERTH_ASSIGN(const auto choice, closest(offers, wish));

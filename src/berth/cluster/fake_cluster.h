@@ -118,7 +118,7 @@ class FakePool : public Cluster {
                   [&](const auto& held) { return *held.second.alloc.expires <= env_.now(); });
   }
   static std::unexpected<Error> stale(AllocId id) {
-    return fail(ErrorKind::stale, "no alloc {}", id.value);
+    return fail(ErrorKind::stale, "no allocation {}", id.value);
   }
 
   os::Env& env_;

@@ -89,13 +89,14 @@ Result<std::optional<Mono>> LocalCluster::keepalive(AllocId id) {
 
 Result<Alloc> LocalCluster::inspect(AllocId id) {
   const auto held = held_.find(id);
-  if (held == held_.end()) return fail(ErrorKind::stale, "no alloc {:x} of this process", id.value);
+  if (held == held_.end())
+    return fail(ErrorKind::stale, "no allocation {:x} of this process", id.value);
   return held->second;
 }
 
 Status LocalCluster::free(AllocId id) {
   if (held_.erase(id) == 0)
-    return fail(ErrorKind::stale, "no alloc {:x} of this process", id.value);
+    return fail(ErrorKind::stale, "no allocation {:x} of this process", id.value);
   // One that was handed over to an agent is that one's to release.
   const auto released = ledger_.release(id);
   if (!released && released.error().kind != ErrorKind::stale) return released;

@@ -221,8 +221,8 @@ std::string nearly_named(const Command& command, const std::vector<std::string>&
     if (std::ranges::find(known, name) != known.end()) continue;
     if (const auto meant = near_miss(name, known); !meant.empty())
       return fmt::format(
-          "nothing is called {{{}}}; did you mean {{{}}}? (Braces with a blank in them stay.)",
-          name, meant);
+          "unknown name {{{}}}; did you mean {{{}}}? (Braces with a blank in them stay.)", name,
+          meant);
   }
   return {};
 }

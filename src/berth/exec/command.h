@@ -35,7 +35,7 @@ inline constexpr std::array<std::string_view, 2> kPlainShell{"/bin/sh", "-c"};
 /// The advice where a process wanted the strict shell and found no bash.
 inline constexpr std::string_view kNoStrictShell =
     "a command with shell characters is run by bash -euo pipefail (dash has no pipefail): install "
-    "bash there, or say shell: sh";
+    "bash on the machine, or write shell: sh";
 /// The words of `shell`; those of the strict one where it is empty.
 std::vector<std::string> words_of_shell(const std::vector<std::string>& shell);
 /// The text that `line` gives to one of these two shells, as a person wrote it; nullopt where it

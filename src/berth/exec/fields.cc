@@ -15,21 +15,21 @@ namespace berth::exec {
 /// Text for a process, which ends it at a NUL byte.
 Result<std::string> process_text(const Field& field) {
   BERTH_ASSIGN(std::string text, field.text());
-  if (text.find('\0') != std::string::npos) return field.error("cannot hold a NUL byte");
+  if (text.find('\0') != std::string::npos) return field.error("cannot contain a NUL byte");
   return text;
 }
 
 Result<Duration> duration_of(const Field& field) {
   constexpr auto kLongest = std::chrono::days(36'500);  // added to any clock it still fits
   BERTH_ASSIGN(const Duration duration, field.duration());
-  if (duration > kLongest) return field.error("wanted at most 36500d");
+  if (duration > kLongest) return field.error("expected at most 36500d");
   return duration;
 }
 
 Result<Duration> time_limit_of(const Field& field) {
   BERTH_ASSIGN(const Duration limit, duration_of(field));
   if (limit <= Duration(0))
-    return field.error("wanted more than 0; where there is to be no limit, leave it out");
+    return field.error("expected more than 0; where there is to be no limit, leave it out");
   return limit;
 }
 
@@ -39,7 +39,7 @@ Result<GpuMemOver> gpu_mem_over_named(std::string_view text) {
   if (found != choices.end())
     return static_cast<GpuMemOver>(1 + std::distance(choices.begin(), found));
   const auto meant = nearest(text, choices);
-  return fail(ErrorKind::invalid, "wanted warn or kill, found '{}'{}", clip(text),
+  return fail(ErrorKind::invalid, "expected warn or kill, got '{}'{}", clip(text),
               meant.empty() ? "" : fmt::format("; did you mean '{}'?", meant));
 }
 
@@ -56,7 +56,7 @@ Status read_gpu_mem_over(const Field& map, GpuMemOver& over) {
 Result<std::int64_t> integer_within(const Field& field, std::int64_t least, std::int64_t most) {
   BERTH_ASSIGN(const std::int64_t value, field.integer());
   if (value < least || value > most)
-    return field.error(fmt::format("wanted {} to {}, found {}", least, most, value));
+    return field.error(fmt::format("expected {} to {}, got {}", least, most, value));
   return value;
 }
 
@@ -133,7 +133,7 @@ Result<std::vector<std::string>> read_names(const Field& field) {
   std::vector<std::string> names;
   for (const auto& item : items) {
     BERTH_ASSIGN(auto name, item.text());
-    if (name.empty()) return item.error("wanted a name");
+    if (name.empty()) return item.error("expected a name");
     names.push_back(std::move(name));
   }
   return names;
@@ -165,7 +165,7 @@ Result<std::vector<std::string>> read_shell(const Field& map,
   }
   if (field->is_scalar() && std::ranges::find(kShellNames, field->node().text) == kShellNames.end())
     return field->error(
-        fmt::format("wanted bash, sh or a list of words such as [{0}, -c]; found "
+        fmt::format("expected bash, sh or a list of words such as [{0}, -c]; got "
                     "'{0}'",
                     clip(field->node().text, 60)));
   BERTH_ASSIGN(const std::size_t choice, field->choice(kShellNames));
@@ -182,7 +182,7 @@ Status read_sandbox(const Field& field, Container& container) {
   if (!field.is_list()) {
     const auto choice = field.choice(kNoYes);
     if (!choice)
-      return field.error("wanted true, false, or a list of the paths that it shows, as [/data]");
+      return field.error("expected true, false, or a list of the paths that it shows, as [/data]");
     container.sandbox = *choice == 1;
     return {};
   }
@@ -191,8 +191,8 @@ Status read_sandbox(const Field& field, Container& container) {
     BERTH_ASSIGN(std::string path, process_text(item));
     if (!path.starts_with('/') && !path.starts_with("~/"))
       return item.error(
-          fmt::format("wanted a path from / or ~/ that tasks may read beside their inputs; found "
-                      "'{}'; a file beside the flow's is an input: `in`",
+          fmt::format("expected a path from / or ~/ that tasks may read in addition to their "
+                      "inputs; got '{}'; declare a file of the flow's folder as an input with `in`",
                       clip(path)));
     container.shown.push_back(std::move(path));
   }
@@ -207,7 +207,7 @@ Status read_container(const Field& map, Container& container) {
   if (const auto field = map.find("image")) {
     BERTH_ASSIGN(container.image, process_text(*field));
     if (!valid_image(container.image))
-      return field->error(fmt::format("{}; found '{}'", kImageName, clip(container.image)));
+      return field->error(fmt::format("{}; got '{}'", kImageName, clip(container.image)));
   }
   if (const auto field = map.find("sandbox")) BERTH_TRY(read_sandbox(*field, container));
   const auto field = map.find("network");
@@ -215,7 +215,7 @@ Status read_container(const Field& map, Container& container) {
   BERTH_ASSIGN(const std::size_t choice, field->choice(kNetwork));
   container.network = choice == 1;
   if (!container.network && !container.isolated())
-    return field->error("without an image or a sandbox the tasks have the machine's network");
+    return field->error("without an image or a sandbox, tasks have the machine's network");
   return {};
 }
 

@@ -40,22 +40,24 @@ inline constexpr ValueFormat kSlots = f::whole(1, 10'000);
 /// The keys of `resources`, whose amounts are `of`; any other is an amount of one's own name.
 template <const ValueFormat& of>
 inline constexpr KeyFormat kResourceKeys[] = {
-    {"cpu", of, "cores, also parts of one; 0: none", "1, where nothing else is asked for"},
+    {"cpu", of, "cores, such as 0.5; 0 for none", "1, unless something else is requested"},
     {"mem", of, "memory", "not limited"},
-    {"disk", of, "bytes of the state directory's volume", "not counted"},
+    {"disk", of, "bytes on the volume of the state directory", "not counted"},
     {"gpu", of, "GPUs, those that belong together most", "none"},
     {"gpu_mem", of, "a part of a GPU's memory", "whole GPUs"},
     {"gpu_slots", of, "a part of a GPU's throughput, in units of 10 TFLOP/s", "whole GPUs"},
-    {"gpu_mem_min", f::amount(), "only GPUs that have so much memory in all", "any"},
-    {"gpu_slot_sizes", f::list_of(kSlots), "only GPUs of so many slots", "any"},
-    {"gpu_require", kNamesFormat, "these are among them: indices, ranges, UUIDs", ""},
-    {"gpu_policy", f::one_of(placement::kPolicyNames.all()), "how several are chosen", "packed"},
-    {"gpu_objective", f::one_of(placement::kObjectiveNames.all()), "what makes a set good", "sum"},
+    {"gpu_mem_min", f::amount(), "only GPUs with at least this much memory in total", "any"},
+    {"gpu_slot_sizes", f::list_of(kSlots), "only GPUs with this number of slots", "any"},
+    {"gpu_require", kNamesFormat, "GPUs that must be among them: indices, ranges, UUIDs", ""},
+    {"gpu_policy", f::one_of(placement::kPolicyNames.all()), "how several GPUs are chosen",
+     "packed"},
+    {"gpu_objective", f::one_of(placement::kObjectiveNames.all()),
+     "the objective that ranks sets of GPUs", "sum"},
 };
 
 inline constexpr ValueFormat kAmount = f::amount();
 inline constexpr MapFormat kResources{
-    "resources", "Amounts that a task gets, and which GPUs; further names are amounts of your own.",
+    "resources", "Resources of a task, and which GPUs; other names are custom resources.",
     kResourceKeys<kAmount>, &kAmount};
 
 }  // namespace berth::exec

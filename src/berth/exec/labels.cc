@@ -47,7 +47,7 @@ Status set_label(std::string_view name, std::string_view value, Labels& labels) 
 Status read_labels(const Field& map, Labels& labels) {
   const auto field = map.find("labels");
   if (!field) return {};
-  if (!field->is_map()) return field->error("wanted names and values: labels: {team: vision}");
+  if (!field->is_map()) return field->error("expected names and values: labels: {team: vision}");
   BERTH_ASSIGN(const auto entries, field->entries());
   for (const auto& [name, value] : entries) {
     BERTH_ASSIGN(const std::string text, value.text());
@@ -59,7 +59,7 @@ Status read_labels(const Field& map, Labels& labels) {
 Status add_label(std::string_view text, Labels& labels) {
   const auto equals = text.find('=');
   if (equals == std::string_view::npos)
-    return fail(ErrorKind::usage, "--label: wanted NAME=VALUE, found '{}'", clip(text));
+    return fail(ErrorKind::usage, "--label: expected NAME=VALUE, got '{}'", clip(text));
   if (const auto set = set_label(text.substr(0, equals), text.substr(equals + 1), labels); !set)
     return fail(ErrorKind::usage, "--label: {}", set.error().message);
   return {};

@@ -15,13 +15,13 @@ TEST(Labels, AreReadAndBounded) {
   EXPECT_EQ(said("labels: {team: vision, cost-centre: 7, note: 'a b'}"),
             "team=vision,cost-centre=7,note=a b");
   EXPECT_EQ(said("name: x"), "");
-  EXPECT_EQ(said("labels: [a]"), "f:1: labels: wanted names and values: labels: {team: vision}");
+  EXPECT_EQ(said("labels: [a]"), "f:1: labels: expected names and values: labels: {team: vision}");
   EXPECT_EQ(said("labels: {run: x}"),
             "f:1: labels.run: 'run' is what Berth itself calls every run by");
   EXPECT_EQ(said("labels: {a b: x}").substr(0, 38), "f:1: labels.a b: 'a b': a label's name");
   EXPECT_EQ(said("labels: {a: \"x\\ny\"}"),
             "f:1: labels.a: a: a label's value is text of at most 200 bytes in one line");
-  EXPECT_EQ(said("labels: {a: [1]}"), "f:1: labels.a: wanted text, found a list");
+  EXPECT_EQ(said("labels: {a: [1]}"), "f:1: labels.a: expected text, got a list");
   Labels labels;
   for (std::size_t i = 0; i < kMostLabels; ++i)
     ASSERT_TRUE(set_label("a" + std::to_string(i), "", labels));
@@ -33,7 +33,7 @@ TEST(Labels, TheCommandLineWinsAndFilters) {
   Labels labels{{"team", "vision"}, {"n", "1"}};
   EXPECT_TRUE(add_label("n=2=3", labels));
   EXPECT_EQ(to_text(labels), "team=vision,n=2=3");
-  EXPECT_EQ(add_label("n", labels).error().message, "--label: wanted NAME=VALUE, found 'n'");
+  EXPECT_EQ(add_label("n", labels).error().message, "--label: expected NAME=VALUE, got 'n'");
   EXPECT_TRUE(add_label("n=1", labels));
   EXPECT_TRUE(fits_label("team", labels));
   EXPECT_TRUE(fits_label("team=vision", labels));

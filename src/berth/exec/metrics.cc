@@ -89,7 +89,7 @@ struct Report {
     metrics.emplace_back(std::move(name), value);
   }
   void expect(std::string_view what, std::string_view found) {
-    if (because.empty()) because = fmt::format("expected {}, found '{}'", what, clip(found));
+    if (because.empty()) because = fmt::format("expected {}, got '{}'", what, clip(found));
   }
 };
 
@@ -225,7 +225,7 @@ void MetricReader::note_overlong(Reading& reading) const {
                          text.substr(kMark.size()).starts_with('\t');
   if (!is_report || !reading.unreadable.empty()) return;
   reading.unreadable = clip(text);
-  reading.because = "expected a line of at most 64 KiB, found a longer one, which was not read";
+  reading.because = "expected a line of at most 64 KiB, got a longer one, which was not read";
 }
 
 /// Keeps what can still be a report: everything from a mark on, or what may be the beginning of

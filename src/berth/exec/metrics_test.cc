@@ -140,8 +140,8 @@ TEST(Metrics, TellsTheFirstLineThatItCannotReadAndKeepsTheRestOfIt) {
   }
   EXPECT_EQ(read({"::berth " + std::string(128, 'n') + "=1"}).metrics.size(), 1U);
   EXPECT_EQ(read({"::berth " + std::string(129, 'n') + "=1"}).metrics.size(), 0U);
-  EXPECT_EQ(read({"::berth loss=x\n"}).because, "expected a number, found 'x'");
-  EXPECT_EQ(read({"::berth loss: 0.4\n"}).because, "expected NAME=NUMBER, found 'loss:'");
+  EXPECT_EQ(read({"::berth loss=x\n"}).because, "expected a number, got 'x'");
+  EXPECT_EQ(read({"::berth loss: 0.4\n"}).because, "expected NAME=NUMBER, got 'loss:'");
   EXPECT_EQ(read({"::berth \a"}).unreadable, "::berth \\x07") << "fit to be shown";
 }
 

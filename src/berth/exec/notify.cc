@@ -16,13 +16,15 @@ namespace {
 constexpr ValueFormat kEvent = f::one_of(Notify::kEventNames.all());
 constexpr ValueFormat kEvents[] = {kEvent, f::list_of(kEvent, 1)};
 constexpr KeyFormat kNotifyKeys[] = {
-    {"run", kCommandFormat, "a command, here and in the file's folder",
+    {"run", kCommandFormat, "a command, run on this machine in the file's folder",
      "one of run, webhook, mail"},
     {"webhook", f::text(), "a URL to which JSON is posted", ""},
-    {"mail", f::text(), "an address, which sendmail is given", ""},
-    {"secret_file", f::text(), "of a webhook: a file with what it is signed with", "not signed"},
+    {"mail", f::text(), "an email address; sent with sendmail", ""},
+    {"secret_file", f::text(), "for a webhook: the file with the secret that signs it",
+     "not signed"},
     {"on", f::either(kEvents), "when", "end and failure"},
-    {"stalled_after", f::duration(), "of stalled: so long no task began or ended", "1h"},
+    {"stalled_after", f::duration(), "for stalled: the time without a task that began or ended",
+     "1h"},
 };
 
 /// No blank, no control character, and not what sendmail would take for an option.
@@ -33,7 +35,7 @@ bool is_address(std::string_view text) {
 
 Status check_webhook(const std::string& url) {
   if (!is_url(url) || url.starts_with("s3:"))
-    return fail(ErrorKind::invalid, "wanted an http or https URL, found '{}'", clip(shown(url)));
+    return fail(ErrorKind::invalid, "expected an http or https URL, got '{}'", clip(shown(url)));
   BERTH_TRY(parse_url(url));
   return {};
 }
@@ -45,7 +47,7 @@ Status read_events(const Field& map, std::vector<Notify::Event>& events) {
   if (on->is_list()) {
     BERTH_ASSIGN(items, on->items());
   }
-  if (items.empty()) return on->error("wanted at least one");
+  if (items.empty()) return on->error("expected at least one");
   events.clear();
   for (const auto& item : items) {
     BERTH_ASSIGN(const auto event, item.choice(Notify::kEventNames));
@@ -70,10 +72,10 @@ Result<Notify> read_one(const Field& field) {
   }
   if (const auto mail = field.find("mail")) {
     BERTH_ASSIGN(notify.mail, mail->text());
-    if (!is_address(notify.mail)) return mail->error("wanted an address such as me@example.com");
+    if (!is_address(notify.mail)) return mail->error("expected an address such as me@example.com");
     ++ways;
   }
-  if (ways != 1) return field.error("wanted one of run, webhook and mail");
+  if (ways != 1) return field.error("expected one of run, webhook and mail");
   if (const auto secret = field.find("secret_file")) {
     if (notify.webhook.empty()) return secret->error("only a webhook is signed");
     BERTH_ASSIGN(notify.secret_file, process_text(*secret));
@@ -87,7 +89,7 @@ Result<Notify> read_one(const Field& field) {
 
 }  // namespace
 
-constinit const MapFormat kNotifyMap{"notify", "Who is told what becomes of a run.", kNotifyKeys};
+constinit const MapFormat kNotifyMap{"notify", "Who is notified of events of a run.", kNotifyKeys};
 
 Result<std::vector<Notify>> read_notify(const Field& map) {
   const auto field = map.find("notify");
@@ -100,7 +102,7 @@ Result<std::vector<Notify>> read_notify(const Field& map) {
   }
   BERTH_ASSIGN(const auto items, field->items());
   if (items.size() > kMostNotify)
-    return field->error(fmt::format("wanted at most {}, found {}", kMostNotify, items.size()));
+    return field->error(fmt::format("expected at most {}, got {}", kMostNotify, items.size()));
   for (const auto& item : items) {
     BERTH_ASSIGN(auto one, read_one(item));
     list.push_back(std::move(one));
@@ -114,13 +116,13 @@ Result<Notify> notify_of_option(std::string_view text) {
   if (text.starts_with(kMail)) {
     notify.mail = text.substr(kMail.size());
     if (!is_address(notify.mail))
-      return fail(ErrorKind::usage, "--notify: wanted mail:ADDRESS, found '{}'", clip(text));
+      return fail(ErrorKind::usage, "--notify: expected mail:ADDRESS, got '{}'", clip(text));
   } else if (is_url(text) || is_foreign_url(text)) {
     notify.webhook = text;
     if (const auto status = check_webhook(notify.webhook); !status)
       return fail(ErrorKind::usage, "--notify: {}", status.error().message);
   } else if (trim(text).empty()) {
-    return fail(ErrorKind::usage, "--notify: wanted a URL, mail:ADDRESS or a command");
+    return fail(ErrorKind::usage, "--notify: expected a URL, mail:ADDRESS or a command");
   } else {
     notify.run.text = text;
   }
@@ -147,7 +149,7 @@ std::string to_json(const std::vector<Notify>& list) {
 }
 
 Result<std::vector<Notify>> notify_from(std::string_view json) {
-  BERTH_ASSIGN(const Field root, Field::parse(json, "what the run was submitted with"));
+  BERTH_ASSIGN(const Field root, Field::parse(json, "the values that the run was submitted with"));
   return read_notify(root);
 }
 

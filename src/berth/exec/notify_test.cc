@@ -32,16 +32,16 @@ TEST(Notify, ComesBackAsItWas) {
 
 TEST(Notify, SaysWhatIsWrong) {
   for (const auto& [text, said] :
-       {std::pair("{}", "wanted one of run, webhook and mail"),
-        {"{run: a, mail: a@b}", "wanted one of run, webhook and mail"},
-        {"{mail: me}", "wanted an address"},
-        {"{mail: '-oQ/tmp@x'}", "wanted an address"},
-        {"{mail: 'a@b, c@d'}", "wanted an address"},
-        {"{webhook: 'ftp://host/x'}", "wanted an http or https URL"},
-        {"{webhook: 's3://bucket/x'}", "wanted an http or https URL"},
+       {std::pair("{}", "expected one of run, webhook and mail"),
+        {"{run: a, mail: a@b}", "expected one of run, webhook and mail"},
+        {"{mail: me}", "expected an address"},
+        {"{mail: '-oQ/tmp@x'}", "expected an address"},
+        {"{mail: 'a@b, c@d'}", "expected an address"},
+        {"{webhook: 'ftp://host/x'}", "expected an http or https URL"},
+        {"{webhook: 's3://bucket/x'}", "expected an http or https URL"},
         {"{run: a, secret_file: s}", "only a webhook is signed"},
-        {"{run: a, on: begin}", "wanted one of end, failure, first_result, stalled"},
-        {"{run: a, on: []}", "wanted at least one"},
+        {"{run: a, on: begin}", "expected one of end, failure, first_result, stalled"},
+        {"{run: a, on: []}", "expected at least one"},
         {"{run: a, stalled_after: 0s}", "stalled_after"},
         {"{ran: a}", "did you mean 'run'?"}}) {
     const auto list = read(std::string("notify: ") + text);

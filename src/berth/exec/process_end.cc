@@ -23,8 +23,7 @@ constexpr Duration kLeftoversNoted = std::chrono::seconds(2);
 constexpr int kPipeClosed = 128 + SIGPIPE;
 constexpr std::string_view kPipeClosedText =
     "a command wrote to a pipe whose reader had ended, as sort does in `sort | head`; where that "
-    "is "
-    "well, say `(sort || [ $? = 141 ]) | head`";
+    "is intended, write `(sort || [ $? = 141 ]) | head`";
 
 }  // namespace
 
@@ -197,7 +196,7 @@ void ProcessWorker::conclude(Process& process) {
     ended.cause = Cause::exit_code;
     if (exit.code == kPipeClosed) ended.detail = kPipeClosedText;
   } else if (process.usage.oom_kills > 0) {
-    ended.detail = fmt::format("a child of it was killed at the limit of {}", limit);
+    ended.detail = fmt::format("one of its child processes was killed at the limit of {}", limit);
   }
   if (ended.detail.empty() && process.over.has > 0)
     ended.detail = "it had more GPU memory than its share: " + describe_share(process.over);

@@ -187,7 +187,7 @@ Result<os::Child> ProcessWorker::start(os::SpawnSpec& spec, Process& process, bo
   const Resources& resources = process.reservation.block().resources;
   if (enforce && !groups_->not_held(resources).empty())
     return fail(ErrorKind::denied,
-                "enforce: required, but this machine cannot hold it to its limits ({})",
+                "enforce: required, but this machine cannot enforce its limits ({})",
                 groups_->advisory(resources));
   if (process.group) {
     spec.join_files = process.group->join_files;

@@ -181,7 +181,7 @@ TEST_F(ProcessWorkerTest, WithoutBashATaskFailsForGoodAndSaysWhatToDo) {
   worker_->send(launch);
   run();
   EXPECT_EQ(ended_.at(0).cause, Cause::cannot_start);
-  EXPECT_NE(ended_.at(0).detail.find("say shell: sh"), std::string::npos) << ended_.at(0).detail;
+  EXPECT_NE(ended_.at(0).detail.find("write shell: sh"), std::string::npos) << ended_.at(0).detail;
 }
 
 TEST_F(ProcessWorkerTest, TimeLimitEndsTheWholeGroup) {
@@ -354,7 +354,7 @@ TEST_F(ProcessWorkerTest, MoreThanTheMachineIsRefusedNotOverrun) {
   worker_->send(launch);
   run();
   EXPECT_EQ(ended_.at(0).cause, Cause::cannot_start);
-  EXPECT_NE(ended_.at(0).detail.find("cpu: wanted 1000"), std::string::npos) << ended_[0].detail;
+  EXPECT_NE(ended_.at(0).detail.find("cpu: requested 1000"), std::string::npos) << ended_[0].detail;
 }
 
 TEST_F(ProcessWorkerTest, ATaskSeesItsDevicesAndAnotherSeesNone) {

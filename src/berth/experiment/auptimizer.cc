@@ -76,7 +76,7 @@ Status read_resource(const Field& root, AuptimizerExperiment& experiment) {
     BERTH_TRY(read_elsewhere(root, experiment));
   } else if (resource != "cpu") {
     return field.error(
-        fmt::format("wanted cpu, gpu, passive, node, aws or slurm, found '{}'", clip(resource)));
+        fmt::format("expected cpu, gpu, passive, node, aws or slurm, got '{}'", clip(resource)));
   }
   if (!program.passive) program.resources.set(Known::cpu, 1000);
   program.resources_line = field.node().line;
@@ -216,7 +216,7 @@ Status note_the_rest(const Field& root, AuptimizerExperiment& experiment) {
       BERTH_TRY(add_unknown(*stop, "early_stop.", kEarlyStopArguments, unused));
   }
   if (!unused.empty())
-    experiment.notes.push_back("passed over, as nothing here corresponds to it: " +
+    experiment.notes.push_back("ignored, because Berth has nothing that corresponds: " +
                                clip(join(unused, ", "), 400));
   return {};
 }
@@ -273,7 +273,7 @@ Status read_gpu_mapping(std::string_view text, const std::string& file,
   for (const auto& [resource, gpu] : entries) {
     BERTH_ASSIGN(const std::string device, gpu.text());
     if (device.empty() || device.find_first_of(", \t") != std::string::npos)
-      return gpu.error("wanted one GPU's number");
+      return gpu.error("expected one GPU's number");
     ++times[device];
   }
   if (times.empty()) return {};

@@ -54,7 +54,7 @@ Result<std::vector<Mapped>> read_hosts(const Field& root) {
     if (!host) return field.error(host.error());
     if (seen.insert(line).second) hosts.push_back({*std::move(host), line});
   }
-  if (hosts.empty()) return root.error("wanted one machine at least");
+  if (hosts.empty()) return root.error("expected at least one machine");
   return hosts;
 }
 

@@ -34,10 +34,11 @@ Status read_steps(const Field& field, Parameter& parameter) {
   const double steps =
       parameter.max > parameter.min ? (parameter.max - parameter.min) / interval : 0;
   if (!(steps >= 0) || !(steps < static_cast<double>(kMostTrials)))
-    return field.error(fmt::format("wanted an interval that makes at most {} steps, found {}",
+    return field.error(fmt::format("expected an interval that makes at most {} steps, got {}",
                                    kMostTrials, interval));
   if (parameter.integer && interval != std::floor(interval))
-    return field.error(fmt::format("the interval of integers is an integer, found {}", interval));
+    return field.error(
+        fmt::format("expected a whole number as the interval of integers, got {}", interval));
   for (std::int64_t i = 0; i <= static_cast<std::int64_t>(steps + 1e-9); ++i)
     parameter.choices.push_back(
         fmt::format("{:.12g}", parameter.min + static_cast<double>(i) * interval));
@@ -64,7 +65,7 @@ Result<Parameter> read_parameter(const Field& field, bool sequence, ValueTypes& 
     }
     return parameter;
   }
-  if (items.size() != 2) return range.error("wanted [min, max]");
+  if (items.size() != 2) return range.error("expected [min, max]");
   BERTH_ASSIGN(parameter.min, items[0].number());
   BERTH_ASSIGN(parameter.max, items[1].number());
   if (parameter.min > parameter.max) return range.error("max is below min");
@@ -95,13 +96,13 @@ Status read_budget(const Field& root, std::string_view proposer, Program& progra
     BERTH_ASSIGN(brackets, integer_or(root, "n_iterations", 4, 1));
   }
   if (!(budget.min > 0) || !std::isfinite(budget.max) || budget.max < budget.min)
-    return root.error(fmt::format("a budget from {} to {} is none", budget.min, budget.max));
+    return root.error(fmt::format("a budget from {} to {} is not valid", budget.min, budget.max));
   if (brackets == 0) brackets = static_cast<std::int64_t>(levels(budget).size());
   // Without the last budget the last bracket, which knows no other, is gone.
   const bool skips_last = skips % 2 == 1;
   program.search.samples = hyperband_samples(budget, brackets - (skips_last ? 1 : 0));
   if (program.search.samples == 0)
-    return root.find("skip_last")->error("there is one budget only, and it is not to be skipped");
+    return root.find("skip_last")->error("there is only one budget, and it cannot be skipped");
   if (skips_last) budget.max /= static_cast<double>(budget.reduction);
   program.search.method = Search::Method::hyperband;
   program.search.model = proposer == "bohb";
@@ -137,7 +138,8 @@ Status read_parameters(const Field& root, AuptimizerExperiment& experiment) {
                                       earlier.name, parameter.name));
     const bool budgets = program.search.budget && (name == kBudget || name == "tid");
     if (budgets || name == "job_id")
-      return item.error(fmt::format("'{}' is what the script is told by itself", parameter.name));
+      return item.error(
+          fmt::format("'{}' is passed to the script by Berth itself", parameter.name));
     program.params.push_back(std::move(parameter));
   }
   return {};
@@ -170,11 +172,10 @@ Status read_proposer(const Field& root, AuptimizerExperiment& experiment) {
   } else if (proposer == "passive") {
     program.passive = true;
   } else if (proposer == "eas") {
-    return field->error(
-        "eas trains networks itself, by code of its own, and is none of Berth's methods");
+    return field->error("eas trains networks with its own code and is not supported by Berth");
   } else if (proposer != "random") {
     return field->error(fmt::format(
-        "wanted random, sequence, hyperband, bohb, hyperopt, spearmint or passive, found '{}'",
+        "expected random, sequence, hyperband, bohb, hyperopt, spearmint or passive, got '{}'",
         clip(proposer)));
   }
   return {};

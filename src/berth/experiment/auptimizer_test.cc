@@ -74,8 +74,8 @@ TEST(Auptimizer, AWholeDocument) {
   EXPECT_TRUE(program.params[1].integer);
   EXPECT_EQ(program.params[2].choices, (std::vector<std::string>{"relu", "tanh", "3", "true"}));
   EXPECT_EQ(whole->directory, "./work");
-  EXPECT_EQ(whole->notes,
-            std::vector<std::string>{"passed over, as nothing here corresponds to it: dropped"});
+  EXPECT_EQ(whole->notes, std::vector<std::string>{
+                              "ignored, because Berth has nothing that corresponds: dropped"});
   EXPECT_EQ(program.score_labels, (std::vector<std::string>{"flops", "size"}));
 }
 
@@ -145,14 +145,15 @@ TEST(Auptimizer, ProposersAreTheNearestOfOurs) {
   EXPECT_EQ(bohb->program.search.budget->min, 2);
   EXPECT_EQ(bohb->program.search.budget->max, 32);
   EXPECT_EQ(bohb->program.search.budget->reduction, 4);
-  EXPECT_EQ(bohb->notes.back(), "passed over, as nothing here corresponds to it: top_n_percent");
+  EXPECT_EQ(bohb->notes.back(),
+            "ignored, because Berth has nothing that corresponds: top_n_percent");
   EXPECT_FALSE(bohb->program.search.budget->whole);
   const auto hyperband = read_experiment(document(R"("proposer": "HyperBand", "max_iter": 9)"));
   ASSERT_TRUE(hyperband) << hyperband.error().message;
   EXPECT_EQ(hyperband->program.search.budget->max, 9);
   EXPECT_FALSE(hyperband->program.search.model);
-  EXPECT_TRUE(error_of(document(R"("proposer": "eas")")).contains("none of Berth's methods"));
-  EXPECT_TRUE(error_of(document(R"("proposer": "best")")).contains("found 'best'"));
+  EXPECT_TRUE(error_of(document(R"("proposer": "eas")")).contains("not supported by Berth"));
+  EXPECT_TRUE(error_of(document(R"("proposer": "best")")).contains("got 'best'"));
 }
 
 TEST(Auptimizer, BudgetsAndBrackets) {
@@ -173,7 +174,7 @@ TEST(Auptimizer, BudgetsAndBrackets) {
       document(R"("proposer": "hyperband", "max_iter": 81, "skip_last": 1, "engine": "random")"));
   EXPECT_EQ(skips->program.search.budget->max, 27);
   EXPECT_EQ(skips->program.search.samples, 81 + 34 + 15 + 8);
-  EXPECT_EQ(skips->notes.front(), "passed over, as nothing here corresponds to it: engine");
+  EXPECT_EQ(skips->notes.front(), "ignored, because Berth has nothing that corresponds: engine");
   const auto stops = read_experiment(document(
       R"("proposer": "bohb", "resource_args": {"early_stop": {"aup_policy": "curve_fitting",
          "aup_policy_steps": 10, "curve_fitting_max_iters": 235, "curve_fitting_timeout": 60}})"));
@@ -186,7 +187,7 @@ TEST(Auptimizer, BudgetsAndBrackets) {
   for (const auto* name : {"tid", "n_iterations", "job_id"}) {
     std::string text = document(R"("proposer": "bohb")");
     text.replace(text.find("\"x\""), 3, fmt::format("\"{}\"", name));
-    EXPECT_TRUE(error_of(text).contains("told by itself")) << name;
+    EXPECT_TRUE(error_of(text).contains("passed to the script by Berth itself")) << name;
   }
 }
 
@@ -210,7 +211,7 @@ TEST(Auptimizer, Resources) {
   EXPECT_TRUE(read_experiment(with("passive"))->program.passive);
   EXPECT_EQ(read_experiment(with("passive"))->program.parallel, 1);
   EXPECT_EQ(read_experiment(with("gpu"))->program.resources.get(Known::gpu), 1);
-  EXPECT_NE(error_of(with("tpu")).find("found 'tpu'"), std::string::npos);
+  EXPECT_NE(error_of(with("tpu")).find("got 'tpu'"), std::string::npos);
 }
 
 TEST(Auptimizer, OtherMachines) {

@@ -26,7 +26,7 @@ Result<Constraint> read_constraint(std::string_view text) {
   const auto bound = parse_number(trimmed(text.substr(end)));
   if (metric.empty() || metric.ends_with('=') || !relation || !bound || !std::isfinite(*bound))
     return fail(ErrorKind::invalid,
-                "wanted METRIC <= NUMBER (or <, >=, >), such as latency <= 50, found '{}'",
+                "expected METRIC <= NUMBER (or <, >=, >), such as latency <= 50, got '{}'",
                 clip(text));
   return Constraint{std::string(metric), *relation, *bound};
 }

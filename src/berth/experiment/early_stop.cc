@@ -127,8 +127,8 @@ std::optional<std::string> EarlyStopper::by_rank(const Steps& own,
   const double kept = std::ceil(all * (1 - policy_.part) - 1e-9);
   if (static_cast<double>(better) < kept) return {};
   return fmt::format(
-      "its best {} in {} reports is {}, number {} of the {} trials that came so far; "
-      "the best {:g} go on",
+      "its best {} in {} reports is {}, number {} of the {} trials that came this far; the best "
+      "{:g} continue",
       goal_.metric, own.size(), text(own.back().best), better + 1, all, kept);
 }
 
@@ -144,8 +144,7 @@ std::optional<std::string> EarlyStopper::by_curve(const Steps& own,
   const auto chance = chance_to_exceed(values, last, best);
   if (!chance || *chance >= policy_.probability) return {};
   return fmt::format(
-      "after {} reports of {} it has {:.2g} of a chance to come above the best, {}, "
-      "within {}",
+      "after {} reports of {} its probability of exceeding the best is {:.2g} (best {}, within {})",
       own.size(), goal_.metric, *chance, text(best), last);
 }
 

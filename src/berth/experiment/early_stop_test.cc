@@ -97,9 +97,8 @@ TEST(EarlyStop, TruncationEndsTheWorstPart) {
   std::string why;
   EXPECT_EQ(run(stopper, 5, flat(2), &why), 1);
   EXPECT_EQ(why,
-            "early_stop: truncation ended it at report 1: "
-            "its best m in 1 reports is 2, number 5 of the 5 trials that came so far; the best 3 "
-            "go on");
+            "early_stop: truncation ended it at report 1: its best m in 1 reports is 2, number 5 "
+            "of the 5 trials that came this far; the best 3 continue");
 }
 
 TEST(EarlyStop, TheBestAndTheLastThatRunsAreSpared) {

@@ -47,7 +47,7 @@ Result<Answer> read_answer(const Program& program, std::string_view line) {
     ValueTypes types;  // what params say counts
     BERTH_ASSIGN(Values values, read_point(*params, types));
     if (!program.params.empty() && !fits(program.params, values))
-      return fail(ErrorKind::invalid, "the proposer's answer is no point of params: {}",
+      return fail(ErrorKind::invalid, "the proposer's answer is not a point of params: {}",
                   clip(line, 200));
     for (auto& [name, value] : values) {
       const auto parameter = std::ranges::find(program.params, name, &Parameter::name);
@@ -63,8 +63,8 @@ Result<Answer> read_answer(const Program& program, std::string_view line) {
   if (root.find("wait")) return Answer{Answer::Kind::wait};
   if (root.find("done")) return Answer{Answer::Kind::done};
   return fail(ErrorKind::invalid,
-              "the proposer's answer is none of {{\"params\":{{…}}}}, {{\"wait\":true}} and "
-              "{{\"done\":true}}: {}",
+              "expected {{\"params\":{{…}}}}, {{\"wait\":true}} or {{\"done\":true}} from the "
+              "proposer, got {}",
               clip(line, 200));
 }
 

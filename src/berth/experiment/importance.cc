@@ -299,7 +299,7 @@ double predicted_part(const std::vector<Tree>& trees, const std::vector<double>&
 Result<Importances> importances(std::span<const ScoredTrial> trials, std::uint64_t seed) {
   if (trials.size() > kMostForImportance) trials = trials.last(kMostForImportance);
   if (trials.size() < kFewestForImportance)
-    return fail(ErrorKind::busy, "wanted {} trials with a score at least, found {}",
+    return fail(ErrorKind::busy, "expected at least {} trials with a score, got {}",
                 kFewestForImportance, trials.size());
   std::vector<std::string> names;
   for (const auto& trial : trials)

@@ -104,7 +104,7 @@ TEST(Importances, AreTheSameEveryTime) {
 
 TEST(Importances, OfTooLittleAreRefused) {
   const auto few = drawn(9, 1, [](double a, double, double) { return a; });
-  EXPECT_EQ(importances(few, 1).error().message, "wanted 10 trials with a score at least, found 9");
+  EXPECT_EQ(importances(few, 1).error().message, "expected at least 10 trials with a score, got 9");
   const auto same = drawn(20, 1, [](double, double, double) { return 2; });
   EXPECT_EQ(importances(same, 1).error().message,
             "all 20 trials have the same score: there is nothing to explain");

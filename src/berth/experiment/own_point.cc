@@ -20,10 +20,10 @@ Result<Values> read_own_point(std::string_view text) {
     const auto equals = word.find('=');
     const std::string name(word.substr(0, equals));
     if (equals == std::string_view::npos || !valid_parameter_name(name))
-      return fail(ErrorKind::invalid, "wanted NAME=VALUE …, or {{NAME: VALUE, …}}, found '{}'",
+      return fail(ErrorKind::invalid, "expected NAME=VALUE …, or {{NAME: VALUE, …}}, got '{}'",
                   clip(text));
     if (find_value(point, name) != nullptr)
-      return fail(ErrorKind::invalid, "{} stands there twice", name);
+      return fail(ErrorKind::invalid, "{} is given twice", name);
     point.emplace_back(name, word.substr(equals + 1));
   }
   return point;
@@ -31,7 +31,7 @@ Result<Values> read_own_point(std::string_view text) {
 
 Result<Values> check_own_point(const Program& program, Values given, bool grows) {
   if (program.search.budget)
-    return fail(ErrorKind::invalid, "a search with a budget decides by itself what it tries");
+    return fail(ErrorKind::invalid, "a search with a budget chooses its trials itself");
   for (auto& [name, value] : given) {
     const auto parameter = std::ranges::find(program.params, name, &Parameter::name);
     if (parameter == program.params.end() && !grows)

@@ -78,7 +78,7 @@ TEST(Program, ANearMissNoCoreAndNoTime) {
             std::string::npos);
   EXPECT_TRUE(read_program("run: x {thresh}\nparams: {threshold: 1}", "f"));
   EXPECT_TRUE(program_of("run: x\nresources: {cpu: 0}").resources.empty());
-  EXPECT_NE(wrong("run: x\ntimeout: 0s").find("timeout: wanted more than 0"), std::string::npos);
+  EXPECT_NE(wrong("run: x\ntimeout: 0s").find("timeout: expected more than 0"), std::string::npos);
 }
 
 TEST(Program, ReadsTheRarerKeys) {
@@ -136,17 +136,18 @@ void expect_refused(std::span<const Wrong> cases) {
 TEST(Program, RefusesWhatIsWrongAndSaysWhere) {
   constexpr Wrong kCases[] = {
       {"", "f.yaml:1: the file is empty"},
-      {"- a", "f.yaml:1: wanted keys and values: run: COMMAND (an experiment), or steps: (a flow)"},
+      {"- a",
+       "f.yaml:1: expected keys and values: run: COMMAND (an experiment), or steps: (a flow)"},
       {"name: a\n", "f.yaml:1: 'run' is missing"},
       {"run:\n", "f.yaml:1: 'run' is missing"},
       {"run: x\nparms: {}", "f.yaml:2: unknown key 'parms'; did you mean 'params'?"},
       {"run: ''", "f.yaml:1: run: the command is empty"},
       {"run: ' '", "f.yaml:1: run: the command is empty"},
       {"run: []", "f.yaml:1: run: the command is empty"},
-      {"run: {a: b}", "f.yaml:1: run: wanted text, found a map"},
-      {"run: [a, [b]]", "f.yaml:1: run[1]: wanted text, found a list"},
-      {"run: \"a\\0b\"", "f.yaml:1: run: cannot hold a NUL byte"},
-      {"run: [a, \"\\0\"]", "f.yaml:1: run[1]: cannot hold a NUL byte"},
+      {"run: {a: b}", "f.yaml:1: run: expected text, got a map"},
+      {"run: [a, [b]]", "f.yaml:1: run[1]: expected text, got a list"},
+      {"run: \"a\\0b\"", "f.yaml:1: run: cannot contain a NUL byte"},
+      {"run: [a, \"\\0\"]", "f.yaml:1: run[1]: cannot contain a NUL byte"},
       {"run: x\nname: -a",
        "f.yaml:2: name: a name is made of letters, digits, '_', '.' and '-', at most 64, and "
        "begins "
@@ -155,51 +156,51 @@ TEST(Program, RefusesWhatIsWrongAndSaysWhere) {
        "f.yaml:2: resources.Cpu: a resource's name is made of a-z, 0-9 and _, and begins with a "
        "letter"},
       {"run: x\nresources:\n  mem: lots",
-       "f.yaml:3: resources.mem: wanted a size such as 512MiB, 10G or 4096, found 'lots'"},
-      {"run: x\nresources: 2", "f.yaml:2: resources: wanted a map, found '2'"},
+       "f.yaml:3: resources.mem: expected a size such as 512MiB, 10G or 4096, got 'lots'"},
+      {"run: x\nresources: 2", "f.yaml:2: resources: expected a map, got '2'"},
       {"run: x\nresources: {gpu: 1, gpu_policy: pakced}",
-       "f.yaml:2: resources.gpu_policy: wanted packed, best-effort, simple, static-dgx1-pascal, "
-       "static-dgx1-volta or static-dgx2, found 'pakced'; did you mean 'packed'?"},
+       "f.yaml:2: resources.gpu_policy: expected packed, best-effort, simple, static-dgx1-pascal, "
+       "static-dgx1-volta or static-dgx2, got 'pakced'; did you mean 'packed'?"},
       {"run: x\nresources: {gpu: 1, gpu_mem_min: lots}",
-       "f.yaml:2: resources.gpu_mem_min: wanted a size such as 512MiB, 10G or 4096, found 'lots'"},
+       "f.yaml:2: resources.gpu_mem_min: expected a size such as 512MiB, 10G or 4096, got 'lots'"},
       {"run: x\nresources: {gpu: 1, gpu_require: 3-1}",
-       "f.yaml:2: resources.gpu_require: wanted a range such as 2-5, found '3-1'"},
+       "f.yaml:2: resources.gpu_require: expected a range such as 2-5, got '3-1'"},
       {"run: x\nresources: {gpu: 1, gpu_require: 0-1}",
        "f.yaml:2: resources: gpu_require: 2 devices are more than a gpu of 1"},
       {"run: x\nresources: {gpu_objective: min}",
        "f.yaml:2: resources: gpu_objective: no gpu is asked for"},
       {"run: x\ntimeout: soon",
-       "f.yaml:2: timeout: wanted a duration such as 90s, 10m or 1h30m, found 'soon'"},
+       "f.yaml:2: timeout: expected a duration such as 90s, 10m or 1h30m, got 'soon'"},
       {"run: x\ngpu_mem_over: kil",
-       "f.yaml:2: gpu_mem_over: wanted warn or kill, found 'kil'; did you mean 'kill'?"},
-      {"run: x\ntimeout: 36501d", "f.yaml:2: timeout: wanted at most 36500d"},
-      {"run: x\ngrace: 106751d", "f.yaml:2: grace: wanted at most 36500d"},
-      {"run: x\nretries: -1", "f.yaml:2: retries: wanted 0 to 1000, found -1"},
-      {"run: x\nretries: 1.5", "f.yaml:2: retries: wanted a whole number, found '1.5'"},
-      {"run: x\npriority: 1001", "f.yaml:2: priority: wanted -1000 to 1000, found 1001"},
-      {"run: x\nparallel: 0", "f.yaml:2: parallel: wanted 1 to 1000000, found 0"},
+       "f.yaml:2: gpu_mem_over: expected warn or kill, got 'kil'; did you mean 'kill'?"},
+      {"run: x\ntimeout: 36501d", "f.yaml:2: timeout: expected at most 36500d"},
+      {"run: x\ngrace: 106751d", "f.yaml:2: grace: expected at most 36500d"},
+      {"run: x\nretries: -1", "f.yaml:2: retries: expected 0 to 1000, got -1"},
+      {"run: x\nretries: 1.5", "f.yaml:2: retries: expected a whole number, got '1.5'"},
+      {"run: x\npriority: 1001", "f.yaml:2: priority: expected -1000 to 1000, got 1001"},
+      {"run: x\nparallel: 0", "f.yaml:2: parallel: expected 1 to 1000000, got 0"},
       {"run: x\non_failure: retry",
-       "f.yaml:2: on_failure: wanted one of continue, stop; found 'retry'"},
+       "f.yaml:2: on_failure: expected one of continue, stop; got 'retry'"},
       {"run: x\ngoal: {direction: min}", "f.yaml:2: goal: 'metric' is missing"},
       {"run: x\ngoal: {metric: a, direction: up}",
-       "f.yaml:2: goal.direction: wanted one of max, min, maximize, minimize; found 'up'"},
+       "f.yaml:2: goal.direction: expected one of max, min, maximize, minimize; got 'up'"},
       {"run: x\ngoal: {metrik: a}", "f.yaml:2: goal: unknown key 'metrik'; did you mean 'metric'?"},
       {"run: x\nenv: {A=B: 1}", "f.yaml:2: env.A=B: not a name of an environment variable"},
-      {"run: x\nenv:\n  A: \"\\0\"", "f.yaml:3: env.A: cannot hold a NUL byte"},
-      {"run: x\nenv:\n  A:", "f.yaml:3: env.A: wanted text, found nothing"}};
+      {"run: x\nenv:\n  A: \"\\0\"", "f.yaml:3: env.A: cannot contain a NUL byte"},
+      {"run: x\nenv:\n  A:", "f.yaml:3: env.A: expected text, got nothing"}};
   expect_refused(kCases);
 }
 
 TEST(Program, RefusesAWrongSearchAndSaysWhere) {
   constexpr Wrong kCases[] = {
-      {"run: x\nparams: [a]", "f.yaml:2: params: wanted a map, found a list"},
+      {"run: x\nparams: [a]", "f.yaml:2: params: expected a map, got a list"},
       {"run: x\nparams: {a b: 1}",
-       "f.yaml:2: params.a b: a parameter's name is made of letters, digits and _, begins with "
-       "none "
-       "of the digits, and is neither params_file nor index"},
+       "f.yaml:2: params.a b: a parameter's name consists of letters, digits and _, does not begin "
+       "with a digit, and is neither params_file nor index"},
       {"run: x\nparams: {a: []}", "f.yaml:2: params.a: the list of choices is empty"},
-      {"run: x\nparams: {a: [1, [\"\\0\"]]}", "f.yaml:2: params.a[1][0]: cannot hold a NUL byte"},
-      {"run: x\nparams: {a: [\"\\0\"]}", "f.yaml:2: params.a[0]: cannot hold a NUL byte"},
+      {"run: x\nparams: {a: [1, [\"\\0\"]]}",
+       "f.yaml:2: params.a[1][0]: cannot contain a NUL byte"},
+      {"run: x\nparams: {a: [\"\\0\"]}", "f.yaml:2: params.a[0]: cannot contain a NUL byte"},
       {"run: x\nparams:\n  a:\n",
        "f.yaml:3: params.a: expected a value or a list of choices; null is [null]"},
       {"run: x\nparams:\n  a: {min: 1}", "f.yaml:3: params.a: 'max' is missing"},
@@ -210,14 +211,14 @@ TEST(Program, RefusesAWrongSearchAndSaysWhere) {
        "f.yaml:2: params.a: unknown key 'unit'; known are: min, max, scale, type, "
        "step, n, when"},
       {"run: x\nparams: {a: {min: 0, max: 1.5, type: int}}",
-       "f.yaml:2: params.a.max: wanted a whole number, since type is int"},
+       "f.yaml:2: params.a.max: expected a whole number, since type is int"},
       {"run: x\nparams: {a: {min: 1e300, max: 1e300, type: int}}",
        "f.yaml:2: params.a.min: expected a whole number from -9007199254740992 to "
        "9007199254740992; got 1e300"},
       {"run: x\nparams: {a: {min: nan, max: 1}}",
-       "f.yaml:2: params.a.min: wanted a number, found 'nan'"},
+       "f.yaml:2: params.a.min: expected a number, got 'nan'"},
       {"run: x\nparams: {a: {min: 0, max: 1, n: 0}}",
-       "f.yaml:2: params.a.n: wanted 1 to 1000000, found 0"},
+       "f.yaml:2: params.a.n: expected 1 to 1000000, got 0"},
       {"run: x\nparams:\n  a: {min: 0, max: 1}",
        "f.yaml:2: params: a range is searched at random, or in n points; give search: {method: "
        "random, samples: 20}, or the range an n"},
@@ -228,21 +229,20 @@ TEST(Program, RefusesAWrongSearchAndSaysWhere) {
       {"run: x\nparams: {a: {min: -9e15, max: 9e15, type: int}, b: {min: 0, max: 9e15, type: int}}",
        "f.yaml:2: params: the grid has more than 1000000 trials"},
       {"run: x\nsearch: {method: random}",
-       "f.yaml:2: search: 'samples' is missing: how many trials?"},
+       "f.yaml:2: search: 'samples' is missing: give the number of trials"},
       {"run: x\nsearch: {method: grid, samples: 3}",
        "f.yaml:2: search.samples: a grid takes every point; samples belong to method random"},
       {"run: x\nsearch: {method: random, samples: 1000001}",
-       "f.yaml:2: search.samples: wanted 1 to 1000000, found 1000001"},
+       "f.yaml:2: search.samples: expected 1 to 1000000, got 1000001"},
       {"run: x\nsearch: {method: random, samples: 1, seed: -1}",
-       "f.yaml:2: search.seed: wanted 0 to 9223372036854775807, found -1"},
+       "f.yaml:2: search.seed: expected 0 to 9223372036854775807, got -1"},
       {"run: x\nsearch: {method: bayes}",
-       "f.yaml:2: search.method: wanted one of grid, random, sequence, sobol, tpe, cma-es, gp, "
-       "auto, halving, hyperband, external, nsga2, pbt; found 'bayes'"},
-      {"run: x\ngoal: []", "f.yaml:2: goal: wanted 1 to 8 goals"},
+       "f.yaml:2: search.method: expected one of grid, random, sequence, sobol, tpe, cma-es, gp, "
+       "auto, halving, hyperband, external, nsga2, pbt; got 'bayes'"},
+      {"run: x\ngoal: []", "f.yaml:2: goal: expected 1 to 8 goals"},
       {"run: x\ngoal: [{metric: a}, {metric: b, score: best}]",
-       "f.yaml:2: goal: of several goals the last values count together: leave score out"},
-      {"run: x\nsave_best: true",
-       "f.yaml:2: save_best: it takes a goal to tell which trial is the best"},
+       "f.yaml:2: goal: with several goals, the last values are used: leave out score"},
+      {"run: x\nsave_best: true", "f.yaml:2: save_best: a goal is needed to find the best trial"},
       {"run: x\nsearch: {method: external, samples: 1}", "f.yaml:2: search: 'run' is missing"},
       {"run: |\n  echo `echo {lr}`\nparams: {lr: 1}",
        "f.yaml:1: run: {lr} is in `…`, where the shell could split or change its value; "
@@ -253,34 +253,34 @@ TEST(Program, RefusesAWrongSearchAndSaysWhere) {
 TEST(Program, RefusesAWrongMethodAndSaysWhere) {
   constexpr Wrong kCases[] = {
       {"run: x\nsearch: {method: tpe, samples: 3}",
-       "f.yaml:2: search: this method takes a goal to learn from"},
+       "f.yaml:2: search: this method requires a goal"},
       {"run: x\nsearch: {method: cmaes, samples: 3}\ngoal: [{metric: a}, {metric: b}]",
        "f.yaml:2: search: cma-es takes one goal; tpe, gp and nsga2 take several"},
       {"run: x\nearly_stop: {policy: median}",
-       "f.yaml:2: early_stop: it takes a goal to tell which trials do badly"},
+       "f.yaml:2: early_stop: a goal is needed to find the trials that do badly"},
       {"run: x\ngoal: {metric: a}\nearly_stop: {policy: median, slack: 1}",
        "f.yaml:3: early_stop: unknown key 'slack'; known are: policy, warmup, every"},
       {"run: x\ngoal: {metric: a}\nearly_stop: {policy: truncation, part: 1}",
-       "f.yaml:3: early_stop.part: wanted a part, above 0 and below 1"},
+       "f.yaml:3: early_stop.part: expected a part, above 0 and below 1"},
       {"run: x\nparams: {a: 1}\nsearch: {method: halving, samples: 3, budget: {param: A, min: 1, "
        "max: 2}}",
-       "f.yaml:3: search.budget.param: the budget is no other parameter: leave it out of params"},
+       "f.yaml:3: search.budget.param: the budget is a separate parameter: leave it out of params"},
       {"run: x\nsearch: {method: tpe, samples: 3, budget: {param: a, min: 1, max: 2}}",
        "f.yaml:2: search.budget: belongs to methods halving, hyperband and pbt"},
       {"run: x\nparams: {a: {choices: [1], min: 1}}",
        "f.yaml:2: params.a: unknown key 'min'; known are: choices, when"},
       {"run: x\nparams: {a: {choices: [1], when: {b: 1}}, b: [1]}",
-       "f.yaml:2: params.a.when.b: wanted a parameter of choices that stands before 'a'"},
+       "f.yaml:2: params.a.when.b: expected a parameter with choices that is defined before 'a'"},
       {"run: x\nparams: {a: [1, 2], b: {choices: [1], when: {a: [2, 3]}}}",
-       "f.yaml:2: params.b.when.a: '3' is no choice of 'a': 1, 2"},
+       "f.yaml:2: params.b.when.a: '3' is not a choice of 'a': 1, 2"},
       {"run: x\nsearch: {method: sequence}",
-       "f.yaml:2: search: a sequence takes either points: [{lr: 0.1}, …] or file: NAME"},
+       "f.yaml:2: search: a sequence requires either points: [{lr: 0.1}, …] or file: NAME"},
       {"run: x\nsearch: {method: sequence, points: []}",
        "f.yaml:2: search.points: the list of points is empty"},
       {"run: x\nsearch: {method: sequence, points: [{a: 1, A: 2}]}",
        "f.yaml:2: search.points[0].A: another one would share its BERTH_PARAM_ variable"},
       {"run: x\nsearch: {method: sequence, points: [{a b: 1}]}",
-       "f.yaml:2: search.points[0].a b: no name of a parameter"},
+       "f.yaml:2: search.points[0].a b: not the name of a parameter"},
       {"run: x\nparams: {a: 1}\nsearch: {method: sequence, points: [{b: 1}]}",
        "f.yaml:2: params: the points of a sequence name their parameters themselves"},
       {"run: x\nsearch: {method: sequence, samples: 2, points: [{b: 1}]}",
@@ -379,7 +379,7 @@ TEST(Program, AStepEndsTheRangeAndIsKept) {
       {"run: x\nparams: {a: {min: 1, max: 9, step: 1, scale: log}}",
        "f.yaml:2: params.a.step: a log scale has no even steps: leave out one of step and scale"},
       {"run: x\nparams: {a: {min: 1, max: 9, step: 1.5, type: int}}",
-       "f.yaml:2: params.a.step: wanted a whole number, since type is int"}};
+       "f.yaml:2: params.a.step: expected a whole number, since type is int"}};
   expect_refused(kCases);
 }
 
@@ -388,9 +388,9 @@ TEST(Program, WhatIsChosenForAPersonIsTold) {
       "run: x {a}\nsearch: {samples: 40}\ngoal: {metric: loss}\nparams: {a: {min: 0, max: 1}}");
   EXPECT_EQ(left_open.search.method, Search::Method::automatic);
   EXPECT_EQ(left_open.notes,
-            (std::vector<std::string>{"goal: the greatest loss is the best; for the least one: "
-                                      "{metric: loss, direction: min}",
-                                      "search: gp, since 40 trials of 1 parameters are few"}));
+            (std::vector<std::string>{
+                "goal: the highest loss is best; to minimize it: {metric: loss, direction: min}",
+                "search: gp, since 40 trials of 1 parameters are few"}));
   const Program said = program_of("run: x\ngoal: {metric: loss, direction: minimize}");
   EXPECT_FALSE(said.goal->maximize);
   EXPECT_TRUE(said.notes.empty());

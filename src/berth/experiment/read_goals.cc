@@ -15,7 +15,7 @@ Result<Goal> read_goal(const Field& field, Program& program) {
   if (auto keys = field.expect_keys(kGoalFormat); !keys) {
     if (field.is_scalar())
       keys.error().message += fmt::format(
-          "; the least is the best with {{metric: {0}, direction: min}}, the greatest with max",
+          "; to minimize it: {{metric: {0}, direction: min}}; to maximize it: direction: max",
           clip(field.node().text));
     return std::unexpected(std::move(keys).error());
   }
@@ -25,10 +25,9 @@ Result<Goal> read_goal(const Field& field, Program& program) {
   BERTH_ASSIGN(const std::size_t direction, choice_or(field, "direction", kDirections));
   goal.maximize = direction % 2 == 0;
   if (!field.find("direction"))
-    program.notes.push_back(
-        fmt::format("goal: the greatest {0} is the best; for the least one: "
-                    "{{metric: {0}, direction: min}}",
-                    goal.metric));
+    program.notes.push_back(fmt::format(
+        "goal: the highest {0} is best; to minimize it: {{metric: {0}, direction: min}}",
+        goal.metric));
   BERTH_TRY(read_choice(field, "score", Goal::kScoreNames, goal.score));
   return goal;
 }
@@ -41,7 +40,7 @@ Status read_all(const Field& field, Program& program) {
   }
   BERTH_ASSIGN(const auto items, field.items());
   if (items.empty() || items.size() > kMostGoals)
-    return field.error(fmt::format("wanted 1 to {} goals", kMostGoals));
+    return field.error(fmt::format("expected 1 to {} goals", kMostGoals));
   BERTH_ASSIGN(program.goal, read_goal(items.front(), program));
   for (std::size_t i = 1; i < items.size(); ++i) {
     BERTH_ASSIGN(Goal goal, read_goal(items[i], program));
@@ -50,7 +49,7 @@ Status read_all(const Field& field, Program& program) {
   if (program.goal->score == Goal::Score::best ||
       std::ranges::any_of(program.further_goals,
                           [](const Goal& goal) { return goal.score == Goal::Score::best; }))
-    return field.error("of several goals the last values count together: leave score out");
+    return field.error("with several goals, the last values are used: leave out score");
   return {};
 }
 
@@ -59,7 +58,7 @@ void read_constraints(const Field& list, Program& program, Faults& faults) {
   std::vector<Field> items;
   if (!faults.take(items, list.items())) return;
   if (items.empty() || items.size() > kMostConstraints)
-    faults.add(list.error(fmt::format("wanted 1 to {} constraints", kMostConstraints)));
+    faults.add(list.error(fmt::format("expected 1 to {} constraints", kMostConstraints)));
   for (const auto& item : items) {
     std::string text;
     if (!faults.take(text, item.text())) continue;
@@ -76,7 +75,7 @@ Status read_part(const Field& map, std::string_view key, double& part) {
   const auto field = map.find(key);
   if (!field) return {};
   BERTH_ASSIGN(part, field->number());
-  if (part <= 0 || part >= 1) return field->error("wanted a part, above 0 and below 1");
+  if (part <= 0 || part >= 1) return field->error("expected a part, above 0 and below 1");
   return {};
 }
 
@@ -93,7 +92,7 @@ Result<EarlyStop> read_early_stop(const Field& field) {
   }
   if (const auto slack = field.find("slack")) {
     BERTH_ASSIGN(stop.slack, slack->number());
-    if (stop.slack < 0) return slack->error("wanted 0 or more");
+    if (stop.slack < 0) return slack->error("expected 0 or more");
   }
   if (const auto steps = field.find("steps")) {
     BERTH_ASSIGN(stop.steps, exec::integer_within(*steps, 1, kMostTrials));
@@ -111,13 +110,12 @@ Status read_goals(const Field& root, Program& program) {
   if (goal) faults.add(read_all(*goal, program));
   const auto constraints = root.find("constraints");
   if (constraints) read_constraints(*constraints, program, faults);
-  if (constraints && !goal)
-    faults.add(constraints->error("it takes a goal: constraints say which trials may be the best"));
+  if (constraints && !goal) faults.add(constraints->error("requires a goal"));
   const auto stop = root.find("early_stop");
   if (stop) faults.take(program.early_stop, read_early_stop(*stop));
-  if (stop && !goal) faults.add(stop->error("it takes a goal to tell which trials do badly"));
+  if (stop && !goal) faults.add(stop->error("a goal is needed to find the trials that do badly"));
   if (stop && program.search.budget)
-    faults.add(stop->error("trials that are given their budget by and by need no early stop"));
+    faults.add(stop->error("trials that receive their budget gradually need no early stop"));
   if (program.search.method == Search::Method::cma_es && goal && goal->is_list())
     faults.add(root.find("search")->error("cma-es takes one goal; tpe, gp and nsga2 take several"));
   return faults.status();

@@ -18,7 +18,7 @@ constexpr double kSameStep = 1e-9;  // part of a step: a max that is this near t
 
 /// A bound of integers is exact in a double.
 Status check_integer(const Field& bound, double value) {
-  if (value != std::floor(value)) return bound.error("wanted a whole number, since type is int");
+  if (value != std::floor(value)) return bound.error("expected a whole number, since type is int");
   const auto written = parse_integer(bound.node().text);
   const bool fits = std::abs(value) <= kGreatestInteger &&
                     (!written || std::abs(static_cast<double>(*written)) <= kGreatestInteger);
@@ -39,7 +39,7 @@ Status read_step(const Field& field, Parameter& parameter) {
   if (parameter.scale == Parameter::Scale::log)
     return field.error("a log scale has no even steps: leave out one of step and scale");
   if (parameter.integer && parameter.step != std::floor(parameter.step))
-    return field.error("wanted a whole number, since type is int");
+    return field.error("expected a whole number, since type is int");
   if (range / parameter.step > kGreatestInteger) return field.error("too small for the range");
   const double last = step_point(parameter.min, parameter.step, steps);
   if (std::abs(last - parameter.max) > kSameStep * parameter.step) parameter.max = last;
@@ -94,14 +94,14 @@ Status read_conditions(const Field& field, const Program& program, Parameter& pa
   for (const auto& [name, values] : entries) {
     const auto earlier = std::ranges::find(program.params, name, &Parameter::name);
     if (earlier == program.params.end() || earlier->choices.empty())
-      return values.error(
-          fmt::format("wanted a parameter of choices that stands before '{}'", parameter.name));
+      return values.error(fmt::format(
+          "expected a parameter with choices that is defined before '{}'", parameter.name));
     Condition condition{.parameter = name, .values = {}};
     ValueTypes types;  // the parameter itself says what they are
     BERTH_TRY(read_values(name, values, condition.values, types));
     for (const auto& value : condition.values)
       if (std::ranges::find(earlier->choices, value) == earlier->choices.end())
-        return values.error(fmt::format("'{}' is no choice of '{}': {}", value, name,
+        return values.error(fmt::format("'{}' is not a choice of '{}': {}", value, name,
                                         join(earlier->choices, ", ")));
     parameter.when.push_back(std::move(condition));
   }
@@ -111,8 +111,8 @@ Status read_conditions(const Field& field, const Program& program, Parameter& pa
 Result<Parameter> read_parameter(const std::string& name, const Field& field, Program& program) {
   if (!valid_parameter_name(name))
     return field.error(
-        "a parameter's name is made of letters, digits and _, begins with none of "
-        "the digits, and is neither params_file nor index");
+        "a parameter's name consists of letters, digits and _, does not begin with a digit, and is "
+        "neither params_file nor index");
   Parameter parameter{.name = name, .choices = {}};
   if (!field.is_map()) {
     BERTH_TRY(read_values(name, field, parameter.choices, program.types));
@@ -147,7 +147,7 @@ Status check_type(const std::string& name, const Field& value, const ValueTypes&
                        (!value.node().quoted && types.texts.contains({name, text}));
   if (!differs) return {};
   return value.error(fmt::format(
-      "{0} and \"{0}\" would be one value to a command: give each the same quotes, or none", text));
+      "{0} and \"{0}\" would be the same value to a command: quote both or neither", text));
 }
 
 bool valid_parameter_name(std::string_view name) {

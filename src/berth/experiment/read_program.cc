@@ -54,14 +54,14 @@ void read_limits(const Field& root, Program& program, Faults& faults) {
     program.*flag = set == 1;
   }
   if (program.save_best && !root.find("goal"))
-    faults.add(root.find("save_best")->error("it takes a goal to tell which trial is the best"));
+    faults.add(root.find("save_best")->error("a goal is needed to find the best trial"));
   const auto named_in_run = exec::placeholders(program.run);
   const bool keeps = program.checkpoints || program.passive ||
                      std::ranges::find(named_in_run, "checkpoint") != named_in_run.end();
   if (is_pbt(program) && !keeps)
-    faults.add(root.find("search")->error(
-        "pbt has trials go on from the checkpoints of others: name {checkpoint} in 'run', or say "
-        "checkpoints: true"));
+    faults.add(
+        root.find("search")->error("with pbt, trials continue from the checkpoints of others: use "
+                                   "{checkpoint} in 'run', or write checkpoints: true"));
   faults.take(program.stop_on_failure, exec::read_on_failure(root, false));
   faults.take(program.allow_failures, exec::read_allow_failures(root, 0));
 }
@@ -119,7 +119,7 @@ void read_head(const Field& root, const std::string& file, Program& program, Fau
   const auto cluster = root.find("cluster");
   if (cluster) faults.take(program.clusters, exec::read_names(*cluster));
   if (cluster && program.passive)
-    faults.add(cluster->error("passive trials run wherever whoever asks for them is"));
+    faults.add(cluster->error("passive trials run where they are asked for"));
 }
 
 void read_input(const Field& root, Program& program, Faults& faults) {
@@ -147,10 +147,10 @@ void read_trials(const Field& root, Program& program, Faults& faults) {
   if (run && read && search_read) faults.add(check_placeholders(*run, program));
   faults.add(read_goals(root, program));
   if (search_read && adaptive(program.search) && !root.find("goal"))
-    faults.add(root.find("search")->error("this method takes a goal to learn from"));
+    faults.add(root.find("search")->error("this method requires a goal"));
   if (program.passive && !root.find("goal"))
-    faults.add(
-        root.find("passive")->error("what is to be told of each trial? Give goal: {metric: NAME}"));
+    faults.add(root.find("passive")->error(
+        "which metric does each trial report? Give goal: {metric: NAME}"));
 }
 
 /// What is probably not meant: a name in braces that is no parameter, and a parameter that stands
@@ -170,14 +170,15 @@ void note_placeholders(const std::string& file, Program& program) {
   for (const auto& name : named)
     if (std::ranges::find(parameters, name) == parameters.end() &&
         std::ranges::find(kOwnNames, name) == kOwnNames.end())
-      note(fmt::format("{{{}}} is no parameter, and stays as it is in the command; there are: {}",
-                       name, clip(join(parameters, ", "), 200)));
+      note(fmt::format(
+          "{{{}}} is not a parameter, so it stays as it is in the command; the parameters are {}",
+          name, clip(join(parameters, ", "), 200)));
   if (is_named("params_file") || text.find("BERTH_PARAM") != std::string::npos) return;
   for (const auto& name : parameters)
     if (!is_named(name) && !(is_pbt(program) && name == kParent))
       note(fmt::format(
-          "the parameter '{0}' stands nowhere in the command: unless that reads its BERTH_PARAM_ "
-          "variable, it changes nothing; write {{{0}}} where it belongs",
+          "the command does not use the parameter '{0}': unless it reads the BERTH_PARAM_ "
+          "variable, the parameter has no effect; write {{{0}}} where it belongs",
           name));
 }
 
@@ -217,7 +218,7 @@ Result<Program> read_program(std::string_view text, const std::string& file) {
   BERTH_ASSIGN(const Field root, Field::parse(text, file));
   if (root.is_null()) return root.error("the file is empty");
   if (!root.is_map())
-    return root.error("wanted keys and values: run: COMMAND (an experiment), or steps: (a flow)");
+    return root.error("expected keys and values: run: COMMAND (an experiment), or steps: (a flow)");
   Program program;
   program.kind = "experiment";
   Faults faults;
@@ -233,8 +234,8 @@ Result<Program> read_program(std::string_view text, const std::string& file) {
     program.notes.push_back(why_chosen(program));
   if (is_pbt(program) && !root.find("search")->find("explore"))
     program.notes.push_back(
-        fmt::format("pbt changes {} as it copies; all else stays what it is "
-                    "(explore: [NAME, …] says otherwise)",
+        fmt::format("pbt changes {} when it copies; all other parameters keep their values (to "
+                    "change that: explore: [NAME, …])",
                     join(program.search.explore, " and ")));
   note_placeholders(file, program);
   if (const auto trials = count_trials(program); !trials)

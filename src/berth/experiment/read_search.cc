@@ -55,7 +55,7 @@ Status read_sequence(const Field& search, const Field& root, Program& program) {
   const auto points = search.find("points");
   const auto file = search.find("file");
   if (points.has_value() == file.has_value())
-    return search.error("a sequence takes either points: [{lr: 0.1}, …] or file: NAME");
+    return search.error("a sequence requires either points: [{lr: 0.1}, …] or file: NAME");
   if (const auto params = root.find("params"))
     return params->error("the points of a sequence name their parameters themselves");
   if (points) {
@@ -72,15 +72,15 @@ Result<Budget> read_budget(const Field& field, std::string_view least, const Pro
   Budget budget;
   BERTH_ASSIGN(const Field param, field.get("param"));
   BERTH_ASSIGN(budget.parameter, param.text());
-  if (!valid_parameter_name(budget.parameter)) return param.error("no name of a parameter");
+  if (!valid_parameter_name(budget.parameter)) return param.error("not the name of a parameter");
   for (const auto& parameter : program.params)
     if (lower(parameter.name) == lower(budget.parameter))
-      return param.error("the budget is no other parameter: leave it out of params");
+      return param.error("the budget is a separate parameter: leave it out of params");
   BERTH_ASSIGN(const Field min, field.get(least));
   BERTH_ASSIGN(const Field max, field.get("max"));
   BERTH_ASSIGN(budget.min, min.number());
   BERTH_ASSIGN(budget.max, max.number());
-  if (budget.min <= 0) return min.error("wanted more than 0");
+  if (budget.min <= 0) return min.error("expected more than 0");
   if (budget.max < budget.min) return max.error(fmt::format("max is below {}", least));
   return budget;
 }
@@ -109,7 +109,7 @@ Status read_explore(const Field& search, Program& program) {
     explore = explored_by_default(program.params);
     if (explore.empty())
       return search.error(
-          "pbt moves ranges of floats, of which params have none: say explore: [NAME, …]");
+          "pbt moves ranges of floats, and params has no such range: give explore: [NAME, …]");
     return {};
   }
   BERTH_ASSIGN(explore, exec::read_names(*field));
@@ -130,13 +130,14 @@ Status read_population(const Field& search, const Field& root, Program& program)
   budget.every = budget.min;
   if (budget.max / budget.every > kMostParts ||
       budget.max / budget.every * static_cast<double>(program.search.samples) > kMostTrials)
-    return field.error(fmt::format("wanted at most {} parts of the budget, and {} trials in all",
+    return field.error(fmt::format("expected at most {} parts of the budget, and {} trials in all",
                                    kMostParts, kMostTrials));
   if (!whole(budget)) program.types.floats.insert(budget.parameter);
   program.search.budget = budget;
   for (const auto& parameter : program.params)
     if (lower(parameter.name) == kParent)
-      return root.find("params")->error("pbt calls the trial that another goes on from 'parent'");
+      return root.find("params")->error(
+          "pbt uses the name 'parent' for the trial that another one continues");
   program.optional.emplace_back(kParent);
   return read_explore(search, program);
 }
@@ -174,7 +175,7 @@ Status read_samples(const Field& search, Program& program) {
     BERTH_ASSIGN(program.search.samples, exec::integer_within(*samples, 1, kMostTrials));
   }
   if (!counted && !samples && method != Search::Method::hyperband)
-    return search.error("'samples' is missing: how many trials?");
+    return search.error("'samples' is missing: give the number of trials");
   if (counted && samples)
     return samples->error(fmt::format("a {} takes every point; samples belong to method random",
                                       Search::kMethodNames.name(method)));
@@ -188,7 +189,7 @@ Result<Values> read_point(const Field& field, ValueTypes& types) {
   std::set<std::string> variables;
   BERTH_ASSIGN(const auto entries, field.entries());
   for (const auto& [name, value] : entries) {
-    if (!valid_parameter_name(name)) return value.error("no name of a parameter");
+    if (!valid_parameter_name(name)) return value.error("not the name of a parameter");
     if (!variables.insert(lower(name)).second)
       return value.error("another one would share its BERTH_PARAM_ variable");
     BERTH_ASSIGN(std::string text, read_value(name, value, types));

@@ -114,14 +114,14 @@ TEST(Space, RefusesWhatItCannotRepresent) {
        "f.yaml:2: params.x.max: expected a whole number from -9007199254740992 to "
        "9007199254740992; got 9007199254740993"},
       {"{min: 0, max: 1.5, type: int}",
-       "f.yaml:2: params.x.max: wanted a whole number, since type is int"},
+       "f.yaml:2: params.x.max: expected a whole number, since type is int"},
       {"{min: 0, max: 1, step: 1.5}",
        "f.yaml:2: params.x.step: expected more than 0 and at most max - min, 1; got 1.5"},
       {"{min: 1e16, max: 10000000000000010, step: 0.5}",
        "f.yaml:2: params.x.step: too small: 1e+16 plus 0.5 is 1e+16"},
       {"[null, \"null\"]",
-       "f.yaml:2: params.x[1]: null and \"null\" would be one value to a command: give each the "
-       "same quotes, or none"},
+       "f.yaml:2: params.x[1]: null and \"null\" would be the same value to a command: quote "
+       "both or neither"},
       {"~", "f.yaml:2: params.x: expected a value or a list of choices; null is [null]"}};
   for (const auto& [spec, message] : cases) {
     const auto program = read_program("run: x\nparams: {x: " + spec + "}\n", "f.yaml");

@@ -57,11 +57,11 @@ params: {c: [null, l2, [1, "2", [true, null]], {a: 0.5, b: x}], d: [1, 1.0]}
 TEST(ValueTypes, OneTextIsOfOneType) {
   constexpr std::pair<std::string_view, std::string_view> kCases[] = {
       {"run: x\nparams: {a: [1, \"1\"]}",
-       "f.yaml:2: params.a[0]: 1 and \"1\" would be one value to a command: give each the same "
-       "quotes, or none"},
+       "f.yaml:2: params.a[0]: 1 and \"1\" would be the same value to a command: quote both "
+       "or neither"},
       {"run: x\nsearch: {method: sequence, points: [{a: 1}, {b: 1, a: \"1\"}]}",
-       "f.yaml:2: search.points[0].a: 1 and \"1\" would be one value to a command: give each the "
-       "same quotes, or none"}};
+       "f.yaml:2: search.points[0].a: 1 and \"1\" would be the same value to a command: quote "
+       "both or neither"}};
   for (const auto& [text, message] : kCases) {
     const auto program = read_program(text, "f.yaml");
     ASSERT_FALSE(program) << text;

@@ -323,7 +323,7 @@ Result<Captured> ObjectStore::capture(const std::string& path, Expect expect) {
     if (captured.gone.empty()) return captured;
     gone = captured.gone.front();  // it may have another name now
   }
-  return fail(ErrorKind::stale, "{}/{}: gone before it was read, as others were {} times before",
+  return fail(ErrorKind::stale, "{}/{}: removed before it was read, as were others {} times before",
               path, gone, kReadingsMost - 1);
 }
 

@@ -64,7 +64,7 @@ TEST_P(ObjectOfSize, AFlippedByteIsFoundAtTheNextUseAndMadeAgain) {
     EXPECT_FALSE(use());
     const auto damage = store_.take_damage();
     ASSERT_EQ(damage.size(), 1U);
-    EXPECT_NE(damage[0].find("holds other bytes than it did; it is now"), std::string::npos);
+    EXPECT_NE(damage[0].find("contains other bytes than it did; it is now"), std::string::npos);
     EXPECT_EQ(capture(), fileset_);
     EXPECT_TRUE(use());
     EXPECT_EQ(store_.take_damage().size(), 0U);

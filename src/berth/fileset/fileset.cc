@@ -224,7 +224,7 @@ Result<Fileset> part(const Fileset& fileset, std::string_view path) {
       result.folders.push_back({below(folder.path, path), folder.mode});
   if (result.entries.empty()) return fail(ErrorKind::not_found, "no {} in the fileset", path);
   if (result.entries[0].path == "." && result.entries[0].kind == Entry::Kind::link)
-    return fail(ErrorKind::invalid, "{}: a link by itself is no fileset", path);
+    return fail(ErrorKind::invalid, "{}: a link by itself is not a fileset", path);
   return result;
 }
 

@@ -245,7 +245,8 @@ Result<std::string> ObjectStore::content(const Entry& file, std::size_t most) {
   const bool executable = file.kind == Entry::Kind::executable;
   BERTH_ASSIGN(auto bytes, env_->read_file(object_path(directory_, file.digest, executable), most));
   if (sha256(bytes) != file.digest)
-    return fail(ErrorKind::corrupt, "object {} holds other bytes than it did", to_hex(file.digest));
+    return fail(ErrorKind::corrupt, "object {} contains other bytes than it did",
+                to_hex(file.digest));
   return bytes;
 }
 

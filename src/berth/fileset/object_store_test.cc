@@ -202,7 +202,7 @@ TEST_F(ObjectStoreTest, DamageIsFoundNamedAndSetAside) {
   const auto damage = *store_.verify();
   ASSERT_EQ(damage.size(), 1U);
   EXPECT_EQ(damage[0].object, hex);
-  EXPECT_NE(damage[0].what.find("holds other bytes than it did; it is now"), std::string::npos);
+  EXPECT_NE(damage[0].what.find("contains other bytes than it did; it is now"), std::string::npos);
   EXPECT_EQ(store_.usage()->damaged, 3);
   EXPECT_TRUE(store_.verify()->empty());
   (void)capture();

@@ -63,7 +63,8 @@ Status read_object(os::Env& env, const std::string& store, const Found& object, 
                 to_hex(object.digest));
   }
   if (found)
-    return set_aside(env, store, object.digest, object.executable, "holds other bytes than it did");
+    return set_aside(env, store, object.digest, object.executable,
+                     "contains other bytes than it did");
   if (found.error().kind != ErrorKind::io) return std::unexpected(found.error());
   return set_aside(env, store, object.digest, object.executable, "cannot be read");
 }

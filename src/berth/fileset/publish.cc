@@ -99,7 +99,7 @@ class Tree {
     if (!copied || copied->digest == entry.digest) return {};
     const bool executable = entry.kind == Entry::Kind::executable;
     BERTH_TRY(verify_object(env_, store_, entry.digest, executable, fresh_));
-    return fail(ErrorKind::io, "{}: read as other bytes than it holds", object);
+    return fail(ErrorKind::io, "{}: read as other bytes than it contains", object);
   }
 
   os::Env& env_;

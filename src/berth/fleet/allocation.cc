@@ -91,7 +91,7 @@ Result<Allocation> scale(const System& system, const std::string& server,
                          const Execution& execution) {
   BERTH_TRY(check(load));
   if (!allocation.parts.empty())
-    return fail(ErrorKind::impossible, "{}: {} is a {}, which is planned anew, not scaled", server,
+    return fail(ErrorKind::impossible, "{}: {} is a {}, which is planned again, not scaled", server,
                 in_words(allocation), allocation.is_split() ? "split" : "mix");
   BERTH_TRY(look_up(system, server, allocation.accelerator));
   Server loaded = system.servers.at(server);

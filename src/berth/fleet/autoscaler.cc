@@ -45,15 +45,15 @@ Status check(const AutoscalerOptions& o) {
   for (const auto& [what, value, least, most] :
        {std::tuple("the interval", o.interval_s, 0.01, 86'400.0),
         {"the start-up time", o.startup_s, 0.0, 86'400.0},
-        {"the time that needless replicas are held", o.hold_s, 0.0, 7 * 86'400.0},
+        {"the time that unneeded replicas are kept", o.hold_s, 0.0, 7 * 86'400.0},
         {"the headroom", o.headroom, 0.0, 10.0},
-        {"the greatest step up", static_cast<double>(o.most_up), 0.0, 1e6},
-        {"the greatest step down", static_cast<double>(o.most_down), 0.0, 1e6},
+        {"the maximum step up", static_cast<double>(o.most_up), 0.0, 1e6},
+        {"the maximum step down", static_cast<double>(o.most_down), 0.0, 1e6},
         {"the changes an hour", static_cast<double>(o.most_changes_per_h), 0.0, 1e6},
-        {"the greatest jump", o.most_jump, 1.0, 1e6},
-        {"the greatest drift", o.most_drift, 0.0, 10.0}})
+        {"the maximum jump", o.most_jump, 1.0, 1e6},
+        {"the maximum drift", o.most_drift, 0.0, 10.0}})
     if (!(value >= least && value <= most))
-      return fail(ErrorKind::invalid, "{}: wanted {} to {}, found {}", what, least, most, value);
+      return fail(ErrorKind::invalid, "{}: expected {} to {}, got {}", what, least, most, value);
   return {};
 }
 
@@ -67,14 +67,14 @@ Status check_scalable(const System& system) {
     if (has.accelerator.empty()) continue;
     const auto accelerator = system.accelerators.find(has.accelerator);
     if (accelerator == system.accelerators.end())
-      return fail(ErrorKind::invalid, "{} has '{}', which is no accelerator of the document", name,
-                  clip(has.accelerator));
+      return fail(ErrorKind::invalid, "{} has '{}', which is not an accelerator of the document",
+                  name, clip(has.accelerator));
     const auto capacity = system.capacities.find(accelerator->second.type);
     if (system.options.solver != Solver::unlimited &&
         (capacity == system.capacities.end() || capacity->second.count == 0))
       return fail(ErrorKind::impossible,
-                  "{} has {}, and there is no capacity of {}: say in capacityData how many there "
-                  "are, or that the optimizer is \"unlimited\": true",
+                  "{} has {}, and there is no capacity of {}: give a count in capacityData, or set "
+                  "\"unlimited\": true for the optimizer",
                   name, has.accelerator, accelerator->second.type);
   }
   return {};
@@ -127,7 +127,7 @@ void Autoscaler::look(double now_s, Draft& draft, const Live& live) {
   if (d.reason.empty() && !d.is_known)
     d.reason = d.reporting
                    ? fmt::format("no data: {} replicas are seen for the first time", *d.reporting)
-                   : "no data: nobody tells how many replicas it has";
+                   : "no data: the number of its replicas is not reported";
   forget_before(state.desires, now_s - options_.startup_s - 2 * options_.interval_s);
   int expected = d.current;
   for (const auto& [at_s, desired] : state.desires)
@@ -144,7 +144,7 @@ void Autoscaler::look(double now_s, Draft& draft, const Live& live) {
     d.planned_per_min = state.estimate.forecast_per_min(now_s, live, options_);
   } else if (d.is_known && d.current == 0) {  // nobody tells of what is not there
     d.desired = draft.least;
-    d.reason = "none is left: back to the least";
+    d.reason = "none is left: back to the minimum";
   } else if (d.is_known) {
     state.needs.emplace_back(now_s, d.current);
   }
@@ -230,7 +230,7 @@ void Autoscaler::choose(double now_s, Draft& draft) const {
       fmt::format("{} measured, {} planned for", text_of(state.estimate.load().arrivals_per_min),
                   text_of(d.planned_per_min));
   if (const int full_at = state.estimate.full_at(); full_at > 0)
-    load += fmt::format(", {} at once a replica", full_at);
+    load += fmt::format(", {} concurrent per replica", full_at);
   if (draft.is_missing)
     load += fmt::format(", {} of {} report", d.reporting.value_or(0), d.current);
   // Who does not report is not counted in the rate; and before the first decision nobody knows

@@ -32,7 +32,7 @@ constexpr CsvFormat kCsvFormats[] = {{is_rows_csv, read_rows_csv},
 
 Result<BenchmarkFile> unknown(std::string_view name, std::string_view text) {
   constexpr std::size_t kShown = 40;
-  return fail(ErrorKind::not_found, "{}: wanted {}; found {}", name, kKnown,
+  return fail(ErrorKind::not_found, "{}: expected {}; got {}", name, kKnown,
               text.empty() ? "nothing" : fmt::format("'{}'", clip(text.substr(0, kShown), kShown)));
 }
 
@@ -59,7 +59,7 @@ Result<BenchmarkFile> read_lines(const std::string& name, std::string_view text,
                                  const JsonPlace& first) {
   const auto lines = split(text, '\n');
   if (lines.size() > kMostRows)
-    return fail(ErrorKind::invalid, "{}: {} lines, at most {} can be", name, lines.size(),
+    return fail(ErrorKind::invalid, "{0}: expected at most {2} lines, got {1}", name, lines.size(),
                 kMostRows);
   if (is_aiperf_request(first)) return read_aiperf_requests(name, lines);
   BenchmarkFile all;
@@ -145,7 +145,7 @@ std::string line_place(std::string_view name, std::size_t i) {
 Result<double> number_within(const JsonPlace& at, double least, double most) {
   BERTH_ASSIGN(const double number, at.number());
   if (!(number >= least && number <= most))
-    return at.error(fmt::format("wanted a number from {} to {}, found {}", least, most, number));
+    return at.error(fmt::format("expected a number from {} to {}, got {}", least, most, number));
   return number;
 }
 

@@ -217,32 +217,32 @@ TEST(BenchmarkFiles, TablesOfIterations) {
 
 TEST(BenchmarkFiles, WhatIsWrongIsNamed) {
   EXPECT_EQ(refusal_of(replaced(kVllm, "0.2,0.2", "0.2,null")),
-            "f: itls[0][1]: wanted a number, found null");
+            "f: itls[0][1]: expected a number, got null");
   EXPECT_EQ(refusal_of(replaced(kVllm, R"("ttfts":[0.1,)", R"("ttfts":[)")),
-            "f: ttfts: wanted 3 elements, as input_lens has, found 2");
+            "f: ttfts: expected 3 elements, as input_lens has, got 2");
   EXPECT_EQ(refusal_of(replaced(kVllm, R"("duration":1.5)", R"("duration":-1)")),
-            "f: duration: wanted a number from 0.001 to 1000000000, found -1");
+            "f: duration: expected a number from 0.001 to 1000000000, got -1");
   EXPECT_EQ(refusal_of(replaced(kVllmSummary, R"("mean_itl_ms":20,)", "")),
             "f: there is no 'mean_itl_ms'");
   EXPECT_EQ(
       refusal_of(replaced(kGuidellm, "28.6", "\"long\"")),
-      "f: benchmarks[0].metrics.inter_token_latency_ms.successful.mean: wanted a number, found "
+      "f: benchmarks[0].metrics.inter_token_latency_ms.successful.mean: expected a number, got "
       "\"long\"");
   EXPECT_EQ(refusal_of(replaced(kAiperf, "\"sec\"", "\"weeks\"")),
-            "f: time_to_first_token.unit: wanted ms, sec, tokens or requests/sec, found 'weeks'");
+            "f: time_to_first_token.unit: expected ms, sec, tokens or requests/sec, got 'weeks'");
   EXPECT_EQ(refusal_of(replaced(kAiperfLines, "255.9", "\"x\"")),
-            "f:2:1: metrics.time_to_first_token.value: wanted a number, found \"x\"");
+            "f:2:1: metrics.time_to_first_token.value: expected a number, got \"x\"");
   EXPECT_EQ(refusal_of(replaced(kRows, "512,60", "512,-60")),
-            "f:3:11: ms: wanted a number from 1e-06 to 1000000000, found '-60'");
+            "f:3:11: ms: expected a number from 1e-06 to 1000000000, got '-60'");
   EXPECT_EQ(refusal_of(replaced(kRows, "0,512,512,60", "0,512")),
-            "f:3:3: wanted 4 cells as in the head, found 2");
+            "f:3:3: expected 4 cells as in the head, got 2");
   EXPECT_EQ(refusal_of(replaced(kRows, "context_tokens", "contexts")),
-            "f:1:1: wanted a column 'context_tokens', found batch,prefill_tokens,contexts,ms");
+            "f:1:1: expected a column 'context_tokens', got batch,prefill_tokens,contexts,ms");
   EXPECT_EQ(refusal_of(kRows + "\"1"), "f:4:1: a quote is not closed");
   EXPECT_EQ(refusal_of(replaced(kAiperfCsv, "28.6", "x")),
-            "f:3:26: inter token latency: wanted a number from 0 to 1000000000, found 'x'");
-  EXPECT_TRUE(refusal_of("").starts_with("f: wanted a result of guidellm")) << refusal_of("");
-  EXPECT_TRUE(refusal_of("hello").ends_with("found 'hello'"));
+            "f:3:26: inter token latency: expected a number from 0 to 1000000000, got 'x'");
+  EXPECT_TRUE(refusal_of("").starts_with("f: expected a result of guidellm")) << refusal_of("");
+  EXPECT_TRUE(refusal_of("hello").ends_with("got 'hello'"));
   EXPECT_EQ(read_benchmark_file("f", "{\"a\":1}").error().kind, ErrorKind::not_found);
   EXPECT_EQ(read_benchmark_file("f", "{\"a\":").error().kind, ErrorKind::invalid);
 }
@@ -252,17 +252,17 @@ TEST(BenchmarkFiles, ATableThatCanBeReadTwoWaysIsRefused) {
             "f:1:40: two columns 'MS'");
   EXPECT_EQ(refusal_of("batch,prefill_tokens,context_tokens,ms,,\n4,0,1000,20.5,,\n"), "");
   EXPECT_EQ(refusal_of(replaced(kRows, "1000,20.5", "1,000,20.5")),
-            "f:2:11: wanted 4 cells as in the head, found 5");
+            "f:2:11: expected 4 cells as in the head, got 5");
   EXPECT_EQ(refusal_of(replaced(kSplitwise, "128,200,50", "128,200,50,7")),
-            "f:2:27: wanted 8 cells as in the head, found 9");
+            "f:2:27: expected 8 cells as in the head, got 9");
   EXPECT_EQ(refusal_of(replaced(kSplitwise, "prompt_time,token_time", "prompt_time,token_size")),
             "f:1:78: two columns 'token_size'");
   EXPECT_EQ(refusal_of(replaced(kGuidellmCsv, "60,4.5", "60,4,5")),
-            "f:4:39: wanted 9 cells as in the head, found 10");
+            "f:4:39: expected 9 cells as in the head, got 10");
   EXPECT_EQ(refusal_of(replaced(kGuidellmCsv, "Median", "Mean")),
             "f:2:126: two columns 'Time to First Token, Successful ms, Mean'");
   EXPECT_EQ(refusal_of(replaced(kAiperfCsv, "28.6,10,40", "1,028.6,10,40")),
-            "f:3:37: wanted 4 cells as in the head, found 5");
+            "f:3:37: expected 4 cells as in the head, got 5");
   EXPECT_EQ(refusal_of(kAiperfCsv + "Request Throughput (requests/sec),5\n"),
             "f:11:1: two rows 'request throughput'");
 }
@@ -270,20 +270,21 @@ TEST(BenchmarkFiles, ATableThatCanBeReadTwoWaysIsRefused) {
 TEST(BenchmarkFiles, ATableOfOnlyItsHeadSaysSo) {
   const auto head = [](const std::string& text) { return text.substr(0, text.find('\n') + 1); };
   for (const auto& table : {kRows, kSplitwise})
-    EXPECT_EQ(refusal_of(head(table)), "f:1:1: wanted rows below the head, found none");
-  EXPECT_EQ(refusal_of(head(kAiperfCsv)), "f:1:1: wanted a row 'time to first token', found none");
+    EXPECT_EQ(refusal_of(head(table)), "f:1:1: expected rows below the head, got none");
+  EXPECT_EQ(refusal_of(head(kAiperfCsv)), "f:1:1: expected a row 'time to first token', got none");
   EXPECT_EQ(refusal_of(kGuidellmCsv.substr(0, kGuidellmCsv.find("\"a,"))),
-            "f:1:1: wanted rows below the heads, found none");
+            "f:1:1: expected rows below the heads, got none");
 }
 
 TEST(BenchmarkFiles, PlacesAreThoseOfTheFile) {
   EXPECT_EQ(refusal_of("\xef\xbb\xbf\n \n" + replaced(kRows, "512,60", "512,-60")),
-            "f:5:11: ms: wanted a number from 1e-06 to 1000000000, found '-60'");
+            "f:5:11: ms: expected a number from 1e-06 to 1000000000, got '-60'");
   EXPECT_EQ(refusal_of(replaced(kSplitwise, "m,a100,2,512", "\"m\nm\",a100,2,x")),
-            "f:3:11: prompt_size: wanted a number from 0 to 1000000000, found 'x'");
+            "f:3:11: prompt_size: expected a number from 0 to 1000000000, got 'x'");
   EXPECT_EQ(refusal_of("\n" + kVllmSummary + "\n\n" + replaced(kVllmSummary, "110", "\"x\"")),
-            "f:4:1: num_prompts: wanted a number, found \"x\"");
-  EXPECT_TRUE(refusal_of(kVllmSummary + "\n{\"a\":1}\n").starts_with("f:2:1: wanted a result of"));
+            "f:4:1: num_prompts: expected a number, got \"x\"");
+  EXPECT_TRUE(
+      refusal_of(kVllmSummary + "\n{\"a\":1}\n").starts_with("f:2:1: expected a result of"));
   EXPECT_TRUE(refusal_of(kVllmSummary + "\n{\"a\":\n").starts_with("f:2:1: not JSON"));
   EXPECT_EQ(read_good(kVllmSummary + "\n" + kVllmSummary).measured[1].points[0].name, "f:2");
 }

@@ -106,7 +106,7 @@ TEST(Calibrated, RequestsMustFitTheMemory) {
   const Candidates made = candidates(system, QueueModel::calibrated);
   EXPECT_TRUE(made.all.empty());
   EXPECT_EQ(made.refusals[0], Refusal::memory);
-  EXPECT_EQ(plan(system).servers.at("S").reason, "A: not one request fits its memory");
+  EXPECT_EQ(plan(system).servers.at("S").reason, "A: its memory is too small for one request");
 }
 
 TEST(Calibrated, PriceChangeAloneCanMoveAServer) {

@@ -45,7 +45,7 @@ class ProfileReader {
                  lines_.read_head(kProfileColumns, kNeededColumns, TableLines::Others::refused));
     while (lines_.next())
       if (!trim(lines_.line()).empty()) BERTH_TRY(read_row());
-    if (windows_.empty()) return fail(ErrorKind::invalid, "{}: wanted rows, found none", name_);
+    if (windows_.empty()) return fail(ErrorKind::invalid, "{}: expected rows, got none", name_);
     Profile profile;
     for (auto& [start, loads] : windows_) profile.push_back({start, 0, std::move(loads)});
     for (std::size_t w = 0; w + 1 < profile.size(); ++w)
@@ -124,12 +124,12 @@ Status check_options(const DayOptions& o, const Profile& profile) {
                                     {"the minimum time up", o.min_up_s},
                                     {"the hysteresis", o.hysteresis}})
     if (!(value >= 0) || value > 1e9)
-      return fail(ErrorKind::invalid, "{}: wanted 0 or more, found {}", what, value);
+      return fail(ErrorKind::invalid, "{}: expected 0 or more, got {}", what, value);
   std::size_t to = 0;
   for (std::size_t from = 0; from < profile.size(); ++from) {
     while (to < profile.size() && profile[to].start_s - profile[from].start_s < o.min_up_s) ++to;
     if (to - std::min(to, from) > kMostWindowsUp)
-      return fail(ErrorKind::invalid, "the minimum time up: wanted at most {} windows, found {} s",
+      return fail(ErrorKind::invalid, "the minimum time up: expected at most {} windows, got {} s",
                   kMostWindowsUp, o.min_up_s);
   }
   return {};
@@ -137,7 +137,7 @@ Status check_options(const DayOptions& o, const Profile& profile) {
 
 Status check_profile(const System& system, const Profile& profile) {
   if (profile.empty() || profile.size() > kMostWindows)
-    return fail(ErrorKind::invalid, "wanted 1 to {} windows, found {}", kMostWindows,
+    return fail(ErrorKind::invalid, "expected 1 to {} windows, got {}", kMostWindows,
                 profile.size());
   for (std::size_t w = 0; w < profile.size(); ++w) {
     const DayWindow& window = profile[w];
@@ -145,7 +145,7 @@ Status check_profile(const System& system, const Profile& profile) {
     if (!(window.length_s > 0) || !std::isfinite(end) ||
         (w + 1 < profile.size() && std::abs(end - profile[w + 1].start_s) > 1e-3))
       return fail(ErrorKind::invalid,
-                  "window {}: wanted a length that ends where the next one begins, found {} s", w,
+                  "window {}: expected a length that ends where the next one begins, got {} s", w,
                   window.length_s);
     for (const auto& [name, load] : window.loads) {
       if (!system.servers.contains(name))
@@ -177,12 +177,12 @@ Result<Profile> read_profile(std::string_view name, std::string_view text, const
 Result<Profile> profile_of(std::span<const Request> trace, double window_s,
                            const std::map<std::string, double>& parts) {
   if (trace.size() < 2)
-    return fail(ErrorKind::invalid, "the trace: wanted two requests or more, found {}",
+    return fail(ErrorKind::invalid, "the trace: expected two requests or more, got {}",
                 trace.size());
   const double length_s = trace.back().arrival / 1000;
   if (!(window_s > 0) || length_s / window_s > kMostWindows || !(length_s > 0))
     return fail(ErrorKind::invalid,
-                "windows of {} s in a trace of {} s: wanted at most {} windows, longer than 0",
+                "windows of {} s in a trace of {} s: expected at most {} windows, longer than 0",
                 window_s, length_s, kMostWindows);
   const auto count = static_cast<std::size_t>(std::max(1.0, std::round(length_s / window_s)));
   Profile profile;

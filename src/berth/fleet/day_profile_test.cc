@@ -44,25 +44,25 @@ TEST(Profile, TellsWhereItIsWrong) {
     return profile ? "" : profile.error().message;
   };
   EXPECT_EQ(message("0,s0,1\n"), "");
-  EXPECT_EQ(message(""), "p.csv: wanted rows, found none");
+  EXPECT_EQ(message(""), "p.csv: expected rows, got none");
   EXPECT_EQ(message("0,s0,1\n60,s0,-1\n"),
-            "p.csv:3:7: wanted a number from 0 to 1000000000, found '-1'");
-  EXPECT_EQ(message("08:61,s0,1\n"), "p.csv:2:1: wanted HH:MM or seconds, found '08:61'");
-  EXPECT_EQ(message("0,s0\n"), "p.csv:2:3: wanted 3 columns, found '0,s0'");
-  EXPECT_EQ(message("0,other,1\n"), "p.csv:2:3: wanted a server of the document, found 'other'");
+            "p.csv:3:7: expected a number from 0 to 1000000000, got '-1'");
+  EXPECT_EQ(message("08:61,s0,1\n"), "p.csv:2:1: expected HH:MM or seconds, got '08:61'");
+  EXPECT_EQ(message("0,s0\n"), "p.csv:2:3: expected 3 columns, got '0,s0'");
+  EXPECT_EQ(message("0,other,1\n"), "p.csv:2:3: expected a server of the document, got 'other'");
   EXPECT_EQ(message("0,s0,1\n0,s0,2\n"),
-            "p.csv:3:3: wanted each server once at a time, found 's0'");
+            "p.csv:3:3: expected each server once at a time, got 's0'");
   const auto of_head = [&](const std::string& head) {
     const auto profile = read_profile("p", head + "\n0,s0,1\n", system);
     return profile ? "" : profile.error().message;
   };
   EXPECT_EQ(of_head("\xEF\xBB\xBFtime,server,arrivalRate"), "") << "a byte order mark";
-  EXPECT_EQ(of_head("time,server"), "p:1:1: wanted a column arrivalRate, found 'time,server'");
+  EXPECT_EQ(of_head("time,server"), "p:1:1: expected a column arrivalRate, got 'time,server'");
   EXPECT_EQ(of_head("time,server,arrivalRate,TIME"),
-            "p:1:25: wanted each column once, found 'TIME'");
+            "p:1:25: expected each column once, got 'TIME'");
   EXPECT_EQ(of_head("time,server,rate"),
-            "p:1:13: wanted one of the columns time, server, arrivalRate, avgInTokens, "
-            "avgOutTokens, found 'rate'");
+            "p:1:13: expected one of the columns time, server, arrivalRate, avgInTokens, "
+            "avgOutTokens, got 'rate'");
 }
 
 TEST(Profile, OfATraceCountsItsRequests) {

@@ -40,7 +40,7 @@ TEST(DayServers, WhatNothingServesIsToldAndSavesNothing) {
     EXPECT_NEAR(day.unservable_h, 7 / 6.0, 1e-9);
     ASSERT_EQ(day.unservable.size(), 7U);
     EXPECT_EQ(day.unservable[1].window, 3U);
-    EXPECT_EQ(day.unservable[1].reason, "large, small: not one request fits its memory");
+    EXPECT_EQ(day.unservable[1].reason, "large, small: its memory is too small for one request");
     EXPECT_EQ(day.unservable[2].reason, "the model 'unknown' is not known");
     EXPECT_EQ(day.gap, 0);
   }

@@ -418,8 +418,8 @@ TEST(Day, NeedsWindowsThatFollowOneAnother) {
   };
   const DayWindow first{0, 60, {}}, second{60, 60, {}};
   EXPECT_EQ(message({first, second}, {}), "");
-  EXPECT_THAT(message({}, {}), ::testing::HasSubstr("found 0"));
-  EXPECT_THAT(message({first, {70, 60, {}}}, {}), ::testing::HasSubstr("window 0: wanted"));
+  EXPECT_THAT(message({}, {}), ::testing::HasSubstr("got 0"));
+  EXPECT_THAT(message({first, {70, 60, {}}}, {}), ::testing::HasSubstr("window 0: expected"));
   EXPECT_THAT(message({{0, 60, {{"x", {}}}}}, {}), ::testing::HasSubstr("no server 'x'"));
   EXPECT_THAT(message({first}, {.startup_s = -1}), ::testing::HasSubstr("start-up time"));
   Profile many;

@@ -192,7 +192,7 @@ Status DocumentReader::read_capacity(const Place& at) {
         place, kPurchaseFormat,
         std::array<Field, 3>{
             {{"kind", kind_reader}, {"count", &bought.count}, {"cost", &bought.cost}}}));
-    if (!place.has("kind") || !place.has("cost")) return place.error("wanted a kind and a cost");
+    if (!place.has("kind") || !place.has("cost")) return place.error("expected a kind and a cost");
     if (!capacity.purchases.emplace(kind, bought).second)
       return place.error(fmt::format("'{}' is given twice", name(kind)));
     return {};
@@ -212,7 +212,7 @@ Status DocumentReader::read_model(const Place& at) {
   const Reader form = choice_reader(kFormNames.all(), fleet::step_form, p.form);
   const Reader transfer = [&](const Place& place) -> Status {
     if (place.value->is_object() && !place.has("fixed") && !place.has("pertoken"))
-      return place.error("wanted fixed, perToken or both, in ms");
+      return place.error("expected fixed, perToken or both, in ms");
     return read_object(place, kTransferFormat,
                        std::array<Field, 2>{{{"fixed", &p.transfer.emplace().fixed_ms},
                                              {"perToken", &p.transfer->per_token_ms}}});
@@ -275,7 +275,7 @@ Status DocumentReader::read_histogram(const Place& at, LengthHistogram& to) {
         read_object(place, kBinFormat,
                     std::array<Field, 2>{{{"tokens", &bin.tokens}, {"weight", &bin.weight}}}));
     if (!place.has("tokens") || !place.has("weight"))
-      return place.error("wanted tokens and a weight");
+      return place.error("expected tokens and a weight");
     return {};
   };
   BERTH_TRY(read_list(at, bin_reader));
@@ -440,7 +440,7 @@ Status DocumentReader::read_question(const Json& document, SizeQuestion& questio
   for (const auto& [key, value] : document.items())
     if (std::ranges::none_of(fields, [&](const Field& f) { return lower(f.key) == lower(key); }))
       return Place{&value, &root, key, 0}.error(
-          "unknown key; wanted accelerator, numReplicas, load or currentAlloc");
+          "unknown key; expected accelerator, numReplicas, load or currentAlloc");
   server.current.load = load;
   return check(server);
 }
@@ -471,7 +471,7 @@ Result<Reading> read_documents(std::span<const Document> documents) {
   }
   if (!any)
     return fail(ErrorKind::invalid,
-                "{}: nothing of a fleet: wanted acceleratorData, capacityData, modelData, "
+                "{}: not a fleet document: expected acceleratorData, capacityData, modelData, "
                 "serviceClassData, serverData or optimizerData",
                 empty.empty() ? "no document" : join(empty, ", "));
   if (auto status = check(reading.system); !status) return std::unexpected(status.error());

@@ -38,7 +38,7 @@ struct Place {
     return fail(ErrorKind::invalid, "{}{}{}", where, where.empty() ? "" : ": ", message);
   }
   std::unexpected<Error> wanted(std::string_view what) const {
-    return error(fmt::format("wanted {}, found {}", what, clip(dump(*value), 60)));
+    return error(fmt::format("expected {}, got {}", what, clip(dump(*value), 60)));
   }
 };
 

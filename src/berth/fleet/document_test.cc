@@ -61,21 +61,21 @@ TEST(FleetDocument, FaultsAreNamedByTheirPath) {
   EXPECT_EQ(
       error_of(
           R"({"serverData": {"servers": [{"name": "S"}, {"name": "T", "maxQueueSize": -1}]}})"),
-      "fleet.json: serverData.servers[1].maxQueueSize: -1, at least 0 can be");
+      "fleet.json: serverData.servers[1].maxQueueSize: expected at least 0, got -1");
   EXPECT_EQ(error_of(R"({"models": [{"name": "M", "acc": "A", "perfParms": {"alpha": "x"}}]})"),
-            "fleet.json: models[0].perfParms.alpha: wanted a number, found \"x\"");
+            "fleet.json: models[0].perfParms.alpha: expected a number, got \"x\"");
   EXPECT_EQ(error_of(R"({"models": [{"name": "M", "acc": "A", "perfParms": {"gamma": -0.5}}]})"),
-            "fleet.json: models[0].perfParms.gamma: -0.5, at least 0 can be");
+            "fleet.json: models[0].perfParms.gamma: expected at least 0, got -0.5");
   EXPECT_EQ(error_of(R"({"count": [{"type": "T", "count": 1.5}]})"),
-            "fleet.json: count[0].count: wanted a whole number, found 1.5");
+            "fleet.json: count[0].count: expected a whole number, got 1.5");
   EXPECT_EQ(error_of(R"({"serviceClasses": [{"name": "C", "priority": 0}]})"),
-            "fleet.json: serviceClasses[0].priority: 0, at least 1 can be");
+            "fleet.json: serviceClasses[0].priority: expected at least 1, got 0");
   EXPECT_EQ(error_of(R"({"servers": [{"name": "S"}, {"name": "S"}]})"),
             "fleet.json: servers[1]: 'S' is given twice");
   EXPECT_EQ(error_of(R"({"servers": [{"name": "S", "NAME": "T"}]})"),
             "fleet.json: servers[0].NAME: given twice");
   EXPECT_TRUE(error_of("{").starts_with("fleet.json: not JSON"));
-  EXPECT_TRUE(error_of("[]").starts_with("fleet.json: wanted an object"));
+  EXPECT_TRUE(error_of("[]").starts_with("fleet.json: expected an object"));
   EXPECT_TRUE(error_of(R"({"x": 1})").starts_with("fleet.json: nothing of a fleet"));
   EXPECT_TRUE(error_of(R"({"count": [{"type": "T", "count": 1e999}]})")
                   .starts_with("fleet.json: not JSON"));
@@ -96,17 +96,17 @@ TEST(FleetDocument, PartsOfAMixAddUp) {
     return error_in(changed);
   };
   const std::string at = "fleet.json: servers[0].currentAlloc";
-  EXPECT_EQ(error_in(R"({"parts": 3})"), at + ".parts: wanted a list, found 3");
-  EXPECT_EQ(error_in(R"({"parts": [3]})"), at + ".parts[0]: wanted an object, found 3");
+  EXPECT_EQ(error_in(R"({"parts": 3})"), at + ".parts: expected a list, got 3");
+  EXPECT_EQ(error_in(R"({"parts": [3]})"), at + ".parts[0]: expected an object, got 3");
   EXPECT_EQ(error_with(R"("cost": 2)", R"("cost": -2)"),
-            at + ": parts[1].cost: -2, at least 0 can be");
+            at + ": parts[1].cost: expected at least 0, got -2");
   EXPECT_EQ(error_with("\"B\"", "\"A\""), at + ": parts[1]: 'A' is given twice");
   EXPECT_EQ(error_with("\"B\"", "\"\""), at + ": parts[1]: has no accelerator");
   EXPECT_EQ(error_with("\"A\"", "\"C\""), at + ": accelerator: 'C' is of none of the parts");
   EXPECT_EQ(error_with("3", "4"), at + ": numReplicas: 4, the parts have 3");
   EXPECT_EQ(error_with("7", "8"), at + ": cost: 8, the parts cost 7");
   EXPECT_EQ(error_with(R"("cost": 2)", R"("parts": [{"accelerator": "B"}])"),
-            at + ": parts[1]: has parts of its own");
+            at + ": parts[1]: has parts itself");
 }
 
 TEST(FleetDocument, GeneratorsMakeTheSameFleet) {
@@ -146,11 +146,11 @@ TEST(FleetDocument, NamesThatNothingBearsAreTold) {
                  "models": [{"name": "M", "acc": "A"}, {"name": "M", "acc": "B"}],
                  "servers": [{"name": "S", "currentAlloc": {"accelerator": "C"}},
                              {"name": "R", "currentAlloc": {"accelerator": "A"}}]})"}});
-  EXPECT_EQ(
-      dangling_names(system),
-      (std::vector<std::string>{"model 'M' has performance data on 'B', which is no accelerator",
-                                "a capacity of 'U', which no accelerator is of",
-                                "server 'S' has 'C' now, which is no accelerator"}));
+  EXPECT_EQ(dangling_names(system),
+            (std::vector<std::string>{
+                "model 'M' has performance data on 'B', which is not an accelerator",
+                "a capacity of 'U', which is not the type of any accelerator",
+                "server 'S' has 'C' now, which is not an accelerator"}));
 }
 
 TEST(FleetDocument, WholeNumbersAreWrittenWithoutAFraction) {
@@ -191,10 +191,10 @@ TEST(FleetDocument, KeysThatOtherPlannersLackAreReadAndWrittenBack) {
     EXPECT_EQ(plain.find(key), std::string::npos) << key;
 
   EXPECT_EQ(error_of(R"({"models": [{"name": "M", "acc": "A", "perfParms": {"form": "both"}}]})"),
-            "fleet.json: models[0].perfParms.form: wanted one of sum, max, found \"both\"");
+            "fleet.json: models[0].perfParms.form: expected one of sum, max, got \"both\"");
   EXPECT_EQ(
       error_of(R"({"servers": [{"name": "S", "currentAlloc": {"load": {"arrivalCv": 21}}}]})"),
-      "fleet.json: servers[0].currentAlloc: arrivalCv: 21, at most 20 can be");
+      "fleet.json: servers[0].currentAlloc: arrivalCv: expected at most 20, got 21");
 }
 
 std::string with_load(const std::string& load) {
@@ -237,27 +237,28 @@ TEST(FleetDocument, HistogramsThatAreNoneAreRefused) {
   EXPECT_EQ(error_with(R"({"outTokensCv": 1, )" + kBimodal + "}"),
             at + ": outTokensCv: 1, that of outTokensHistogram is 0.8660254037844386");
   EXPECT_EQ(error_with(R"({"inTokensHistogram": {}})"),
-            at + ".inTokensHistogram: wanted a list, found {}");
+            at + ".inTokensHistogram: expected a list, got {}");
   EXPECT_EQ(error_with(R"({"inTokensHistogram": []})"),
             at + ".inTokensHistogram: no bin has a weight");
   EXPECT_EQ(error_with(R"({"inTokensHistogram": [7]})"),
-            at + ".inTokensHistogram[0]: wanted an object, found 7");
+            at + ".inTokensHistogram[0]: expected an object, got 7");
   EXPECT_EQ(error_with(R"({"inTokensHistogram": [{"tokens": 7}]})"),
-            at + ".inTokensHistogram[0]: wanted tokens and a weight");
+            at + ".inTokensHistogram[0]: expected tokens and a weight");
   EXPECT_EQ(error_with(R"({"inTokensHistogram": [{"tokens": 7, "weight": "x"}]})"),
-            at + ".inTokensHistogram[0].weight: wanted a number, found \"x\"");
+            at + ".inTokensHistogram[0].weight: expected a number, got \"x\"");
   EXPECT_EQ(error_with(R"({"inTokensHistogram": [{"tokens": 7, "weight": -2}]})"),
-            at + ".inTokensHistogram[0].weight: -2, 0 to 1000000000000 can be");
-  EXPECT_EQ(error_with(R"({"inTokensHistogram": [{"tokens": 7, "weight": 1},
+            at + ".inTokensHistogram[0].weight: expected 0 to 1000000000000, got -2");
+  EXPECT_EQ(
+      error_with(R"({"inTokensHistogram": [{"tokens": 7, "weight": 1},
                            {"tokens": 2e7, "weight": 1}]})"),
-            at + ".inTokensHistogram[1].tokens: 20000000, more than 0 and at most 10000000 can be");
+      at + ".inTokensHistogram[1].tokens: expected more than 0 and at most 10000000, got 20000000");
   EXPECT_EQ(error_with(R"({"inTokensHistogram": [{"tokens": 7, "weight": 1},
                            {"tokens": 7, "weight": 1}]})"),
             at + ".inTokensHistogram: 7 tokens are given twice");
-  EXPECT_EQ(
-      error_with(R"({"inTokensHistogram": [{"tokens": 1, "weight": 1e6},
+  EXPECT_EQ(error_with(R"({"inTokensHistogram": [{"tokens": 1, "weight": 1e6},
                            {"tokens": 1e7, "weight": 1}]})"),
-      "fleet.json: servers[0].currentAlloc: inTokensCv: 909.0908181818181, at most 20 can be");
+            "fleet.json: servers[0].currentAlloc: inTokensCv: expected at most 20, got "
+            "909.0908181818181");
 }
 
 /// What sets a mean stretches the histogram; what sets a variation takes its place.
@@ -269,7 +270,7 @@ TEST(FleetDocument, SetValuesKeepTheShapeOfAHistogram) {
   EXPECT_EQ(load_in(written).out_histogram, *LengthHistogram::of({{200, 3}, {1000, 1}}));
   EXPECT_EQ(set_value(system, "server.S.avgOutTokens", 5e6).error().message,
             "server.S.avgOutTokens: S: currentAlloc: avgOutTokens: 5000000 stretches "
-            "outTokensHistogram to 12500000 tokens, at most 10000000 can be");
+            "outTokensHistogram to 12500000 tokens, at most 10000000 are possible");
   ASSERT_TRUE(set_value(system, "server.S.avgOutTokens", 0));
   EXPECT_FALSE(load_in(testing::read({{"w", write_document(system)}})).out_histogram);
   ASSERT_TRUE(set_value(system, "server.S.avgOutTokens", 200));
@@ -294,7 +295,7 @@ TEST(System, EditsAreCheckedAndTyped) {
   System system;
   EXPECT_TRUE(put(system.accelerators, "A", {.type = "T", .power = {}, .cost = 3}));
   EXPECT_EQ(put(system.accelerators, "B", {.type = "T", .power = {}, .cost = -1}).error().message,
-            "B: cost: -1, at least 0 can be");
+            "B: cost: expected at least 0, got -1");
   EXPECT_EQ(put(system.models["M"].accelerators, "A", {.alpha_ms = NAN}).error().message,
             "A: perfParms.alpha: not a number");
   EXPECT_EQ(get(system.accelerators, "B").error().kind, ErrorKind::not_found);

@@ -251,8 +251,7 @@ Shape shape_of(std::span<const Observation> all, std::vector<std::string>& notes
   shape.tied = !prompts;
   if (!prompts)
     notes.emplace_back(
-        "nothing measured tells what a prompt costs: betaPrefill is not written, which makes it "
-        "beta");
+        "no measurement shows what a prompt costs: betaPrefill is not written, so beta is used");
   return shape;
 }
 
@@ -272,7 +271,7 @@ std::optional<std::string> drop_one(Shape& shape, const Condition& condition) {
     const bool in_use = shape.mask[index(term)] && !(term == Term::beta_prefill && shape.tied);
     if (!in_use || std::abs(condition.weakest[term]) < kTakesPart) continue;
     const std::string before =
-        fmt::format("{} cannot be told apart (condition {:.0f}): ", words_of(condition.weakest),
+        fmt::format("{} cannot be distinguished (condition {:.0f}): ", words_of(condition.weakest),
                     condition.number);
     if (term == Term::beta_prefill) {
       shape.tied = true;
@@ -292,7 +291,7 @@ std::string missing_for(const Fitter& fitter) {
   const auto condition = fitter.condition();
   if (condition.number < kNotToTell) return "";
   return fmt::format(
-      "{} cannot be told apart (condition {:.0f}); measure other batches, and prompts of other "
+      "{} cannot be distinguished (condition {:.0f}); measure other batches, and prompts of other "
       "lengths",
       words_of(condition.weakest), condition.number);
 }
@@ -304,8 +303,8 @@ std::string exact_note(const Fitter& fitter) {
   for (std::size_t i = 0; i < kTerms; ++i)
     if (fitted[i]) terms.emplace_back(name(static_cast<Term>(i)));
   return fmt::format(
-      "{} can be made to meet {:.3g} independent measurements whatever these are worth: nothing "
-      "tells how far off they are; {} or more would",
+      "{} fit {:.3g} independent measurements exactly, whatever their error: how far off they are "
+      "is not known; measure {} or more",
       join(terms, ", "), fitter.independent_measurements(), terms.size() + 1);
 }
 
@@ -351,7 +350,7 @@ void add_advice(Fit& fit, const Attempt& attempt, const Measured& measured) {
   const auto condition = attempt.fitter.condition();
   fit.condition = condition.number;
   if (condition.number > kHardToTell)
-    fit.notes.push_back(fmt::format("{} are hard to tell apart (condition {:.0f})",
+    fit.notes.push_back(fmt::format("{} are hard to distinguish (condition {:.0f})",
                                     words_of(condition.weakest), condition.number));
   constexpr std::size_t kFewPoints = 3;
   const bool only_means =
@@ -360,12 +359,11 @@ void add_advice(Fit& fit, const Attempt& attempt, const Measured& measured) {
       });
   if (only_means && measured.points.size() < kFewPoints)
     fit.notes.push_back(
-        fmt::format("{} operating points are few: {} or more tell how far to trust "
-                    "the fit",
+        fmt::format("{} operating points are few: {} or more show how far to trust the fit",
                     measured.points.size(), kFewPoints));
   if (only_means && fit.determined[index(Term::gamma)])
     fit.notes.emplace_back(
-        "means of whole loads hardly tell gamma: files with the requests' times do");
+        "means of whole loads hardly determine gamma: use files with the times of requests");
   double out = 0, points = 0;
   for (const auto& point : measured.points) out += point.out_tokens.mean, ++points;
   double context = 0;  // the most tokens that the server is known to hold
@@ -417,7 +415,7 @@ Result<Fit> fit(const Measured& measured, const FitOptions& options) {
   Attempt& chosen = is_max ? max : sum;
   if (!chosen.missing.empty()) {
     fit.notes.push_back(chosen.missing);
-    return fail(ErrorKind::invalid, "the measurements do not tell what an iteration costs: {}",
+    return fail(ErrorKind::invalid, "the measurements do not show what an iteration costs: {}",
                 join(fit.notes, "; "));
   }
   fit.parameters = chosen.fitter.parameters();
@@ -429,7 +427,7 @@ Result<Fit> fit(const Measured& measured, const FitOptions& options) {
   fit.determined = chosen.shape.mask;
   if (chosen.shape.tied) fit.determined[index(Term::beta_prefill)] = false;
   if (fit.parameters.ms[Term::alpha] + fit.parameters.ms[Term::beta] <= 0)
-    return fail(ErrorKind::invalid, "the measurements do not tell what an iteration costs");
+    return fail(ErrorKind::invalid, "the measurements do not show what an iteration costs");
   const auto all = observations(measured, use, fit.parameters);
   fit.errors = phase_errors(fit.parameters, all);
   fit.points = check_points(fit.parameters, measured, use, all);

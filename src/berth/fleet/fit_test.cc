@@ -248,14 +248,14 @@ TEST(FleetFit, FewMeasurementsAreJudgedByWhatTheirTermsLeaveFree) {
 TEST(FleetFit, TermsThatMeetAnythingHaveNoStandardErrors) {
   const Fit two = fitted(decoding(std::array<double, 2>{1, 8}, 0.05));
   EXPECT_FALSE(two.standard_error);
-  EXPECT_TRUE(has_note(two, "alpha, beta can be made to meet 2 independent measurements"));
-  EXPECT_TRUE(has_note(two, "3 or more would"));
+  EXPECT_TRUE(has_note(two, "alpha, beta fit 2 independent measurements exactly"));
+  EXPECT_TRUE(has_note(two, "measure 3 or more"));
   // What is expected of the next two does not rest on an exact fit either.
   ASSERT_EQ(two.next.measurements.size(), 2U);
   EXPECT_GT(two.next.standard_error[Term::alpha], 0.005 * two.parameters.ms[Term::alpha]);
   const Fit three = fitted(decoding(std::array<double, 3>{1, 8, 64}, 0.05));
   EXPECT_TRUE(three.standard_error);
-  EXPECT_FALSE(has_note(three, "can be made to meet"));
+  EXPECT_FALSE(has_note(three, "independent measurements exactly"));
 }
 
 TEST(FleetFit, WhatAnIterationCostsHasToBeTold) {
@@ -264,7 +264,7 @@ TEST(FleetFit, WhatAnIterationCostsHasToBeTold) {
     return !made && made.error().message.contains(why);
   };
   EXPECT_TRUE(is_refused(decoding(std::array<double, 4>{8, 8, 8, 8}, 0.01),
-                         "alpha, beta cannot be told apart"));
+                         "alpha, beta cannot be distinguished"));
   Measured prompts;
   for (const double tokens : {100, 200, 300, 400, 500})
     prompts.iterations.push_back({0, tokens, tokens, 20 + 0.1 * tokens});
@@ -279,7 +279,7 @@ TEST(FleetFit, OneLengthCannotTellBatchFromContext) {
     measured.iterations.push_back({batch, 0, context, 20 + 0.2 * batch + 1e-4 * context});
   }
   const Fit fit = fitted(measured);
-  EXPECT_TRUE(has_note(fit, "beta, gamma cannot be told apart"));
+  EXPECT_TRUE(has_note(fit, "beta, gamma cannot be distinguished"));
   EXPECT_TRUE(has_note(fit, "betaPrefill is not written"));
   EXPECT_FALSE(fit.determined[static_cast<std::size_t>(Term::gamma)]);
   EXPECT_FALSE(fit.determined[static_cast<std::size_t>(Term::beta_prefill)]);

@@ -26,12 +26,12 @@ constexpr KeyFormat kPowerKeys[] = {
     {"idle", kFigure, "watts without load", "0"},
     {"full", kFigure, "watts at full use", "0"},
     {"midPower", kFigure, "watts at midUtil", "0"},
-    {"midUtil", f::number(0, 1), "where the power curve bends, as a part of full use", "0"},
+    {"midUtil", f::number(0, 1), "the bend of the power curve, as a fraction of full use", "0"},
 };
 constexpr KeyFormat kAcceleratorKeys[] = {
-    {"name", kText, "what servers and performance data call it", "", true},
+    {"name", kText, "its name in servers and performance data", "", true},
     {"type", kText, "the type whose capacity it takes", "its name"},
-    {"multiplicity", f::whole(1, kMostCount), "units of the type that it is made of", "1"},
+    {"multiplicity", f::whole(1, kMostCount), "the number of units of its type", "1"},
     {"memSize", kFigure, "memory in GB", "0"},
     {"memBW", kFigure, "memory bandwidth in GB/s", "0"},
     {"power", f::map_of(kPowerFormat), "its power curve", "0 W"},
@@ -40,15 +40,16 @@ constexpr KeyFormat kAcceleratorKeys[] = {
     {"nodeSelector", kTexts, "labels of the nodes of Kubernetes that have it", "none"},
 };
 constexpr KeyFormat kPurchaseKeys[] = {
-    {"kind", f::one_of(kPurchaseNames.all()), "how it is paid", "", true},
-    {"count", kCount, "how many units", "0"},
+    {"kind", f::one_of(kPurchaseNames.all()), "the kind of purchase", "", true},
+    {"count", kCount, "the number of units", "0"},
     {"cost", kMoney, "cents an hour for a unit", "", true},
 };
 constexpr ValueFormat kPurchase = f::map_of(kPurchaseFormat);
 constexpr KeyFormat kCapacityKeys[] = {
     {"type", kText, "the type of accelerators", "", true},
-    {"count", kCount, "units that there are", "those of its kinds of purchase"},
-    {"purchase", f::list_of(kPurchase), "how these are paid, by kind", "by the accelerator's cost"},
+    {"count", kCount, "the number of available units", "those of its kinds of purchase"},
+    {"purchase", f::list_of(kPurchase), "the units of each kind of purchase",
+     "by the accelerator's cost"},
 };
 constexpr KeyFormat kTransferKeys[] = {
     {"fixed", kTime, "ms a request", "0"},
@@ -57,20 +58,20 @@ constexpr KeyFormat kTransferKeys[] = {
 constexpr KeyFormat kPerformanceKeys[] = {
     {"alpha", kTime, "ms of a step", "0"},
     {"beta", kTime, "ms of a step for each request that decodes", "0"},
-    {"gamma", kTime, "ms of a step for each token that is attended to", "0"},
+    {"gamma", kTime, "ms of a step for each token of context", "0"},
     {"betaPrefill", kTime, "ms of a step for each token of a prompt", "beta"},
-    {"ttftOffset", kTime, "ms that the first token takes outside of steps", "0"},
-    {"form", f::one_of(kFormNames.all()), "how the terms of a step come together", "sum"},
+    {"ttftOffset", kTime, "ms of the first token outside of steps", "0"},
+    {"form", f::one_of(kFormNames.all()), "how the terms of a step are combined", "sum"},
     {"transfer", f::map_of(kTransferFormat), "from a replica that prefills to one that decodes",
      "no such replicas"},
 };
 constexpr KeyFormat kModelKeys[] = {
     {"name", kText, "the model", "", true},
-    {"acc", kText, "the accelerator that the figures are of", ""},
-    {"accCount", f::whole(0, 1000), "accelerators that one replica takes", "1"},
-    {"maxBatchSize", kRequests, "requests side by side, each of atTokens", "0"},
+    {"acc", kText, "the accelerator of these measurements", ""},
+    {"accCount", f::whole(0, 1000), "the number of accelerators of one replica", "1"},
+    {"maxBatchSize", kRequests, "concurrent requests, each of atTokens", "0"},
     {"atTokens", f::whole(0, kMostTokens), "tokens of a request at maxBatchSize", "0"},
-    {"perfParms", f::map_of(kPerformanceFormat), "how long a step takes", "0 ms"},
+    {"perfParms", f::map_of(kPerformanceFormat), "the duration of a step", "0 ms"},
     {"start", f::map_of(kStartFormat), "how a replica is started on this accelerator", ""},
 };
 constexpr KeyFormat kTargetKeys[] = {
@@ -89,78 +90,82 @@ constexpr KeyFormat kTargetKeys[] = {
 };
 constexpr ValueFormat kTarget = f::map_of(kTargetFormat);
 constexpr KeyFormat kClassKeys[] = {
-    {"name", kText, "what servers call it", "", true},
+    {"name", kText, "its name in servers", "", true},
     {"priority", f::whole(1, kLowestPriority), "1 is served first", "100"},
-    {"modelTargets", f::list_of(kTarget), "what requests of this class are promised", "nothing"},
+    {"modelTargets", f::list_of(kTarget), "the targets of this class", "nothing"},
 };
 constexpr KeyFormat kBinKeys[] = {
     {"tokens", f::number_between(0), "the length of these requests", "", true},
-    {"weight", f::number(0), "how many they are, in any unit", "", true},
+    {"weight", f::number(0), "the number of requests, in any unit", "", true},
 };
 constexpr ValueFormat kBin = f::map_of(kBinFormat);
 constexpr ValueFormat kHistogram = f::list_of(kBin, 1);
-constexpr std::string_view kByHistogram = "that of the histogram, else 0";
+constexpr std::string_view kByHistogram = "from the histogram; otherwise 0";
 constexpr KeyFormat kLoadKeys[] = {
     {"arrivalRate", kFigure, "requests a minute", "0"},
-    {"throughput", f::number(), "what other planners write; not read", ""},
-    {"arrivalCv", kVariation, "of the time between arrivals, deviation by mean", "1"},
+    {"throughput", f::number(), "written by other planners; not read", ""},
+    {"arrivalCv", kVariation, "the coefficient of variation of the time between arrivals", "1"},
     {kLengthKeys[0].mean, kTokens, "tokens of a prompt, on average", kByHistogram},
-    {kLengthKeys[0].cv, kVariation, "of these, deviation by mean", kByHistogram},
-    {kLengthKeys[0].histogram, kHistogram, "lengths of prompts", "by mean and deviation"},
+    {kLengthKeys[0].cv, kVariation, "the coefficient of variation of these tokens", kByHistogram},
+    {kLengthKeys[0].histogram, kHistogram, "the distribution of prompt lengths",
+     "by mean and deviation"},
     {kLengthKeys[1].mean, kTokens, "tokens of an answer, on average", kByHistogram},
-    {kLengthKeys[1].cv, kVariation, "of these, deviation by mean", kByHistogram},
-    {kLengthKeys[1].histogram, kHistogram, "lengths of answers", "by mean and deviation"},
+    {kLengthKeys[1].cv, kVariation, "the coefficient of variation of these tokens", kByHistogram},
+    {kLengthKeys[1].histogram, kHistogram, "the distribution of output lengths",
+     "by mean and deviation"},
 };
 constexpr ValueFormat kPart = f::map_of(kAllocationFormat);
 constexpr KeyFormat kAllocationKeys[] = {
     {"accelerator", kText, "the accelerator", "none"},
-    {"role", f::one_of(kRoleNames.all()), "of a part: what its replicas do", "whole"},
+    {"role", f::one_of(kRoleNames.all()), "the role of a part's replicas", "whole"},
     {"numReplicas", kReplicas, "replicas", "0"},
-    {"maxBatch", kRequests, "requests side by side in a replica", "0"},
-    {"cost", kFigure, "cents an hour of all of it", "0"},
+    {"maxBatch", kRequests, "concurrent requests in a replica", "0"},
+    {"cost", kFigure, "cents an hour in total", "0"},
     {"itlAverage", f::number(), "ms between two tokens, as planned", "0"},
     {"ttftAverage", f::number(), "ms to the first token, as planned", "0"},
-    {"load", f::map_of(kLoadFormat), "what it serves", "idle"},
+    {"load", f::map_of(kLoadFormat), "the model that it serves", "idle"},
     {"watts", f::number(), "as plans write it; not read", ""},
     {"ttftPercentiles", f::any(), "as plans write it; not read", ""},
     {"itlPercentiles", f::any(), "as plans write it; not read", ""},
     {"method", f::any(), "as plans write it; not read", ""},
     {"spot", f::any(), "as plans write it; not read", ""},
-    {"parts", f::list_of(kPart), "of a mix, or of prefill and decode apart: what it is made of",
+    {"parts", f::list_of(kPart), "the parts of a mix, or of separate prefill and decode",
      "it is one"},
 };
 constexpr KeyFormat kStartKeys[] = {
     {"image", kText, "the image of its container", "none"},
     {"command", kWords, "the program and its words", "the image's"},
     {"args", kWords, "the arguments", "none"},
-    {"port", f::whole(0, kMostPort), "where it listens", "8000"},
+    {"port", f::whole(0, kMostPort), "the port on which it listens", "8000"},
     {"env", kTexts, "environment variables", "none"},
     {"cpu", f::number(0, kMostCores), "cores of a replica", "not limited"},
     {"memSize", f::number(0, kMostGigabytes), "GB of memory of a replica", "not limited"},
 };
 constexpr KeyFormat kServerKeys[] = {
-    {"name", kText, "what the server is called", "", true},
+    {"name", kText, "the name of the server", "", true},
     {"class", kText, "its service class", "Free"},
     {"model", kText, "the model that it serves", ""},
-    {"keepAccelerator", f::flag(), "it stays on the accelerator that it has", "false"},
-    {"minNumReplicas", kReplicas, "at least so many replicas", "0"},
-    {"maxBatchSize", kRequests, "requests side by side in a replica", "by the model"},
+    {"keepAccelerator", f::flag(), "whether it keeps its current accelerator", "false"},
+    {"minNumReplicas", kReplicas, "the minimum number of replicas", "0"},
+    {"maxBatchSize", kRequests, "concurrent requests in a replica", "by the model"},
     {"maxQueueSize", kRequests, "requests that wait at a replica", "by the batch"},
-    {"spot", f::flag(), "it may stand on spot capacity", "false"},
-    {"currentAlloc", f::map_of(kAllocationFormat), "what it has, and its load", "nothing"},
-    {"desiredAlloc", f::map_of(kAllocationFormat), "what an earlier plan gave it", "nothing"},
+    {"spot", f::flag(), "it may run on spot capacity", "false"},
+    {"currentAlloc", f::map_of(kAllocationFormat), "its current allocation and load", "nothing"},
+    {"desiredAlloc", f::map_of(kAllocationFormat), "the allocation of an earlier plan", "nothing"},
     {"start", f::map_of(kStartFormat), "how a replica is started", "by the model"},
 };
 constexpr KeyFormat kOptimizerKeys[] = {
-    {"unlimited", f::flag(), "capacity does not count", "false"},
-    {"heterogeneous", f::flag(), "a server may have several accelerators", "false"},
-    {"disaggregated", f::flag(), "replicas may prefill and decode apart", "false"},
-    {"milpSolver", f::flag(), "of other planners; passed over", ""},
-    {"useCplex", f::flag(), "of other planners; passed over", ""},
-    {"delayedBestEffort", f::flag(), "best effort after all servers had their turn", "false"},
-    {"saturationPolicy", f::one_of(kSaturationNames.all()), "who gets what is left over", "None"},
-    {"powerBudget", kFigure, "watts that the plan may take", "any"},
-    {"solver", f::one_of(kSolverNames.all()), "how servers are chosen for", "optimal"},
+    {"unlimited", f::flag(), "whether to ignore capacity", "false"},
+    {"heterogeneous", f::flag(), "whether a server may have several accelerators", "false"},
+    {"disaggregated", f::flag(), "whether replicas may be split into prefill and decode", "false"},
+    {"milpSolver", f::flag(), "of other planners; ignored", ""},
+    {"useCplex", f::flag(), "of other planners; ignored", ""},
+    {"delayedBestEffort", f::flag(), "whether best effort comes after all servers were planned",
+     "false"},
+    {"saturationPolicy", f::one_of(kSaturationNames.all()),
+     "how the remaining capacity is distributed", "None"},
+    {"powerBudget", kFigure, "the power budget of the plan in watts", "any"},
+    {"solver", f::one_of(kSolverNames.all()), "how accelerators are chosen for servers", "optimal"},
     {"model", f::one_of(kModelNames.all()), "the model of a replica's queue", "calibrated"},
 };
 
@@ -169,12 +174,15 @@ constexpr ValueFormat kCapacity = f::map_of(kCapacityFormat);
 constexpr ValueFormat kModel = f::map_of(kModelFormat);
 constexpr ValueFormat kClass = f::map_of(kClassFormat);
 constexpr ValueFormat kServer = f::map_of(kServerFormat);
-constexpr KeyFormat kAccelerators{"accelerators", f::list_of(kAccelerator), "what can be had"};
-constexpr KeyFormat kCapacities{"count", f::list_of(kCapacity), "how much of each type there is"};
-constexpr KeyFormat kModels{"models", f::list_of(kModel), "models and their figures"};
-constexpr KeyFormat kClasses{"serviceClasses", f::list_of(kClass), "classes and their targets"};
+constexpr KeyFormat kAccelerators{"accelerators", f::list_of(kAccelerator),
+                                  "the available accelerators"};
+constexpr KeyFormat kCapacities{"count", f::list_of(kCapacity),
+                                "how many of each type are available"};
+constexpr KeyFormat kModels{"models", f::list_of(kModel), "models and their performance"};
+constexpr KeyFormat kClasses{"serviceClasses", f::list_of(kClass),
+                             "service classes and their targets"};
 constexpr KeyFormat kServers{"servers", f::list_of(kServer), "the servers to be planned for"};
-constexpr KeyFormat kOptimizer{"optimizer", f::map_of(kOptimizerFormat), "how to plan"};
+constexpr KeyFormat kOptimizer{"optimizer", f::map_of(kOptimizerFormat), "options of the planner"};
 constexpr MapFormat open(std::string_view name, std::string_view meaning,
                          std::span<const KeyFormat> keys) {
   return {name, meaning, keys, nullptr, true};
@@ -213,27 +221,29 @@ constinit const MapFormat kPowerFormat = open("power", "A power curve.", kPowerK
 constinit const MapFormat kAcceleratorFormat =
     open("accelerator", "One or several GPUs that a replica takes as one.", kAcceleratorKeys);
 constinit const MapFormat kPurchaseFormat =
-    open("purchase", "Capacity that is paid alike.", kPurchaseKeys);
+    open("purchase", "Capacity with the same price.", kPurchaseKeys);
 constinit const MapFormat kCapacityFormat =
-    open("capacity", "How much of a type there is.", kCapacityKeys);
+    open("capacity", "How many of a type are available.", kCapacityKeys);
 constinit const MapFormat kTransferFormat =
-    open("transfer", "How long a prompt's cache takes from replica to replica.", kTransferKeys);
+    open("transfer", "The time to transfer a prompt's cache between replicas.", kTransferKeys);
 constinit const MapFormat kPerformanceFormat =
-    open("perfParms", "How long a step of a replica takes.", kPerformanceKeys);
+    open("perfParms", "The duration of a replica's step.", kPerformanceKeys);
 constinit const MapFormat kModelFormat = open("model", "A model on an accelerator.", kModelKeys);
-constinit const MapFormat kTargetFormat = open("target", "What is promised.", kTargetKeys);
+constinit const MapFormat kTargetFormat =
+    open("target", "The targets of a service class.", kTargetKeys);
 constinit const MapFormat kClassFormat = open("class", "A service class.", kClassKeys);
 constinit const MapFormat kBinFormat = open("bin", "Requests of one length.", kBinKeys);
-constinit const MapFormat kLoadFormat = open("load", "What comes to a server.", kLoadKeys);
+constinit const MapFormat kLoadFormat = open("load", "The load of a server.", kLoadKeys);
 constinit const MapFormat kAllocationFormat =
     open("allocation", "Replicas on an accelerator.", kAllocationKeys);
-constinit const MapFormat kStartFormat = open("start", "How a replica starts.", kStartKeys);
+constinit const MapFormat kStartFormat = open("start", "The start of a replica.", kStartKeys);
 constinit const MapFormat kServerFormat = open("server", "A server of a model.", kServerKeys);
-constinit const MapFormat kOptimizerFormat = open("optimizer", "How to plan.", kOptimizerKeys);
+constinit const MapFormat kOptimizerFormat =
+    open("optimizer", "Options of the planner.", kOptimizerKeys);
 constinit const MapFormat kSystemFormat =
-    open("system", "What a fleet is made of.", std::span(kFleetKeys).subspan(1));
-constinit const MapFormat kFleetFormat =
-    open("fleet", "A fleet of inference servers: what can be had, and what is to be served.",
-         kFleetKeys);
+    open("system", "The parts of a fleet.", std::span(kFleetKeys).subspan(1));
+constinit const MapFormat kFleetFormat = open(
+    "fleet", "A fleet of inference servers: the available accelerators and the servers to plan.",
+    kFleetKeys);
 
 }  // namespace berth::fleet

@@ -14,10 +14,11 @@ constexpr double kTokenRounding = 0.5;     // other planners have whole tokens
 
 Status check_bin(const LengthHistogram::Bin& bin, std::size_t at) {
   if (!(bin.tokens > 0 && bin.tokens <= kMostTokens))
-    return fail(ErrorKind::invalid, "[{}].tokens: {}, more than 0 and at most {} can be", at,
-                bin.tokens, kMostTokens);
+    return fail(ErrorKind::invalid, "[{0}].tokens: expected more than 0 and at most {2}, got {1}",
+                at, bin.tokens, kMostTokens);
   if (!(bin.weight >= 0 && bin.weight <= kMostWeight))
-    return fail(ErrorKind::invalid, "[{}].weight: {}, 0 to {} can be", at, bin.weight, kMostWeight);
+    return fail(ErrorKind::invalid, "[{0}].weight: expected 0 to {2}, got {1}", at, bin.weight,
+                kMostWeight);
   return {};
 }
 
@@ -25,7 +26,7 @@ Status check_bin(const LengthHistogram::Bin& bin, std::size_t at) {
 
 Result<LengthHistogram> LengthHistogram::of(std::vector<Bin> bins) {
   if (bins.size() > kMostBins)
-    return fail(ErrorKind::invalid, "{} bins, at most {} can be", bins.size(), kMostBins);
+    return fail(ErrorKind::invalid, "expected at most {1} bins, got {0}", bins.size(), kMostBins);
   for (std::size_t i = 0; i < bins.size(); ++i) BERTH_TRY(check_bin(bins[i], i));
   std::ranges::sort(bins, {}, &Bin::tokens);
   if (const auto twice = std::ranges::adjacent_find(bins, {}, &Bin::tokens); twice != bins.end())

@@ -22,16 +22,17 @@ TEST(LengthHistogram, RefusesWhatIsNone) {
   EXPECT_EQ(histogram_refusal({}), "no bin has a weight");
   EXPECT_EQ(histogram_refusal({{8, 0}, {9, 0}}), "no bin has a weight");
   EXPECT_EQ(histogram_refusal({{8, 1}, {0, 1}}),
-            "[1].tokens: 0, more than 0 and at most 10000000 can be");
+            "[1].tokens: expected more than 0 and at most 10000000, got 0");
   EXPECT_EQ(histogram_refusal({{10'000'001, 1}}),
-            "[0].tokens: 10000001, more than 0 and at most 10000000 can be");
+            "[0].tokens: expected more than 0 and at most 10000000, got 10000001");
   EXPECT_EQ(histogram_refusal({{NAN, 1}}),
-            "[0].tokens: nan, more than 0 and at most 10000000 can be");
-  EXPECT_EQ(histogram_refusal({{8, 1}, {9, -1}}), "[1].weight: -1, 0 to 1000000000000 can be");
-  EXPECT_EQ(histogram_refusal({{8, INFINITY}}), "[0].weight: inf, 0 to 1000000000000 can be");
-  EXPECT_EQ(histogram_refusal({{8, NAN}}), "[0].weight: nan, 0 to 1000000000000 can be");
+            "[0].tokens: expected more than 0 and at most 10000000, got nan");
+  EXPECT_EQ(histogram_refusal({{8, 1}, {9, -1}}),
+            "[1].weight: expected 0 to 1000000000000, got -1");
+  EXPECT_EQ(histogram_refusal({{8, INFINITY}}), "[0].weight: expected 0 to 1000000000000, got inf");
+  EXPECT_EQ(histogram_refusal({{8, NAN}}), "[0].weight: expected 0 to 1000000000000, got nan");
   EXPECT_EQ(histogram_refusal({{8, 1}, {9, 1}, {8, 0}}), "8 tokens are given twice");
-  EXPECT_EQ(histogram_refusal(Bins(1001, {1, 1})), "1001 bins, at most 1000 can be");
+  EXPECT_EQ(histogram_refusal(Bins(1001, {1, 1})), "expected at most 1000 bins, got 1001");
 }
 
 TEST(LengthHistogram, HasTheMomentsOfItsBins) {

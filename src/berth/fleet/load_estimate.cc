@@ -63,7 +63,7 @@ std::string doubts_of(const Live& live) {
   for (const FigureBound& bound : kFigureBounds)
     if (const auto& value = live.*bound.figure; value && !(*value >= 0 && *value <= bound.most))
       return fmt::format("absurd: {} measured as {:.6g}", bound.what, *value);
-  return live.arrivals_per_min ? "" : "no data: nobody tells a rate of requests";
+  return live.arrivals_per_min ? "" : "no data: no rate of requests is reported";
 }
 
 std::string LoadEstimate::take(double now_s, const Live& live, const AutoscalerOptions& options) {

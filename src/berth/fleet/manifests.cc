@@ -197,13 +197,13 @@ std::string scaled_object_text(const ReplicaGroup& group, const ReplicaBounds& b
 Status check_told(const System& system, const ReplicaGroup& group, const ManifestOptions& options) {
   if (group.start.image.empty())
     return fail(ErrorKind::invalid,
-                "server '{}': start.image: wanted the image of a container, there is none; give "
-                "the server, or model '{}' on {}, \"start\": {{\"image\": …}}",
+                "server '{}': start.image: no container image is given; give the server, or model "
+                "'{}' on {}, \"start\": {{\"image\": …}}",
                 clip(group.server), clip(group.model), clip(group.accelerator));
   if (!system.accelerators.at(group.accelerator).node_selector)
     return fail(ErrorKind::invalid,
-                "accelerator '{}': nodeSelector: wanted the labels of its nodes, such as "
-                "{{\"nvidia.com/gpu.product\": …}}; there are none ({{}}: any node)",
+                "accelerator '{}': nodeSelector: no labels of its nodes are given, such as "
+                "{{\"nvidia.com/gpu.product\": …}} ({{}}: any node)",
                 clip(group.accelerator));
   if (options.scaler != Scaler::hpa) return {};
   for (const auto& [label, value] : selector_of(group, options))

@@ -86,27 +86,27 @@ TEST(Start, FaultsAreNamedByTheirPath) {
     return reading ? "" : reading.error().message.substr(3);
   };
   const std::string at = "servers[0].start.";
-  EXPECT_EQ(error_of(R"({"port": 65536})"), at + "port: 65536, wanted 0 to 65535");
-  EXPECT_EQ(error_of(R"({"cpu": -1})"), at + "cpu: -1, wanted 0 to 10000");
-  EXPECT_EQ(error_of(R"({"memSize": 1e7})"), at + "memSize: 10000000, wanted 0 to 1000000");
-  EXPECT_EQ(error_of(R"({"image": "a b"})"), at + "image: 'a b' is no name of an image");
-  EXPECT_EQ(error_of(R"({"command": "vllm"})"), at + "command: wanted a list, found \"vllm\"");
+  EXPECT_EQ(error_of(R"({"port": 65536})"), at + "port: 65536, expected 0 to 65535");
+  EXPECT_EQ(error_of(R"({"cpu": -1})"), at + "cpu: -1, expected 0 to 10000");
+  EXPECT_EQ(error_of(R"({"memSize": 1e7})"), at + "memSize: 10000000, expected 0 to 1000000");
+  EXPECT_EQ(error_of(R"({"image": "a b"})"), at + "image: 'a b' is not the name of an image");
+  EXPECT_EQ(error_of(R"({"command": "vllm"})"), at + "command: expected a list, got \"vllm\"");
   EXPECT_EQ(error_of(R"({"command": [""]})"), at + "command[0]: the name of the program is empty");
-  EXPECT_EQ(error_of(R"({"args": [1]})"), at + "args[0]: wanted text, found 1");
+  EXPECT_EQ(error_of(R"({"args": [1]})"), at + "args[0]: expected text, got 1");
   EXPECT_EQ(error_of(R"({"args": ["a\u0000"]})"), at + "args[0]: has a byte 0");
-  EXPECT_EQ(error_of(R"({"env": {"1A": ""}})"), at + "env: '1A' is no name of a variable");
-  EXPECT_EQ(error_of(R"({"env": {"": ""}})"), at + "env: '' is no name of a variable");
-  EXPECT_EQ(error_of(R"({"env": []})"), at + "env: wanted an object, found []");
+  EXPECT_EQ(error_of(R"({"env": {"1A": ""}})"), at + "env: '1A' is not the name of a variable");
+  EXPECT_EQ(error_of(R"({"env": {"": ""}})"), at + "env: '' is not the name of a variable");
+  EXPECT_EQ(error_of(R"({"env": []})"), at + "env: expected an object, got []");
   System system;
   EXPECT_EQ(put(system.accelerators, "A", {.type = "A", .power = {}, .resource = "gpu one"})
                 .error()
                 .message,
-            "A: resource: 'gpu one', wanted a name such as nvidia.com/gpu");
+            "A: resource: 'gpu one', expected a name such as nvidia.com/gpu");
   EXPECT_EQ(put(system.accelerators, "A",
                 {.type = "A", .power = {}, .node_selector = {{{"gpu", "two words"}}}})
                 .error()
                 .message,
-            "A: nodeSelector: 'gpu: two words' is no label of a node");
+            "A: nodeSelector: 'gpu: two words' is not a label of a node");
 }
 
 TEST(Start, NamesOfKubernetes) {
@@ -286,21 +286,18 @@ TEST(Manifests, PartsOfAMixReadSeriesOfTheirOwn) {
 
 TEST(Manifests, WhatTheDocumentDoesNotSayIsRefused) {
   EXPECT_EQ(Planned(on("2xH100", 1)).refusal(),
-            "server 's': start.image: wanted the image of a "
-            "container, there is none; give the server, or model 'm' on 2xH100, \"start\": "
-            "{\"image\": …}");
+            "server 's': start.image: no container image is given; give the server, or model 'm' "
+            "on 2xH100, \"start\": {\"image\": …}");
   Planned anywhere(on("H100", 1));
   anywhere.system.accelerators.at("H100").node_selector.reset();
-  EXPECT_TRUE(anywhere.refusal().starts_with("accelerator 'H100': nodeSelector: wanted"));
+  EXPECT_TRUE(anywhere.refusal().starts_with("accelerator 'H100': nodeSelector: expected"));
   Planned portless(on("MI300X", 1));
   portless.system.servers.at("s").start.environment["P"] = "{port}";
-  EXPECT_EQ(portless.refusal(),
-            "server 's': start.env: '{port}': nothing is known that {port} stands for");
+  EXPECT_EQ(portless.refusal(), "server 's': start.env: '{port}': {port} is not defined");
   Planned numbered(on("H100", 1));
   numbered.system.servers.at("s").start.args = {"--rank={replica}"};
   EXPECT_EQ(numbered.refusal(),
-            "server 's': start.args: '--rank={replica}': nothing is known that {replica} stands "
-            "for");
+            "server 's': start.args: '--rank={replica}': {replica} is not defined");
   Planned spaced(on("H100", 1), "a server");
   EXPECT_TRUE(
       spaced.refusal().starts_with("server 'a server': variant_name: 'a server' can be no label"));

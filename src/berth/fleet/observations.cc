@@ -99,14 +99,12 @@ std::string why_unused(const OperatingPoint& point, bool all) {
   const std::int64_t errors = point.errors.value_or(0);
   if (requests == 0) return "no request was completed";
   if (point.in_tokens.mean + point.out_tokens.mean <= 0)
-    return "it does not say how long prompts and answers are";
+    return "it has no lengths of prompts and answers";
   if (point.ttft_ms.mean + point.itl_ms.mean <= 0)
     return "it has no times of tokens, as without streaming";
   if (all) return "";
   if (!requests)
-    return errors == 0
-               ? ""
-               : fmt::format("{} requests failed, of a number that it does not say", errors);
+    return errors == 0 ? "" : fmt::format("{} requests failed, of an unknown number", errors);
   const auto total = static_cast<double>(*requests + errors);
   if (static_cast<double>(errors) > kMostErrors * total)
     return fmt::format("{} of {:.0f} requests failed", errors, total);
@@ -123,14 +121,16 @@ void note_unknown(const Measured& measured, std::span<const PointUse> use,
     std::string_view words;
   };
   for (const auto& [field, words] :
-       {Fact{&OperatingPoint::requests, "how many requests were completed: taken to be enough"},
-        Fact{&OperatingPoint::errors, "how many requests failed: taken to be none"}}) {
+       {Fact{&OperatingPoint::requests,
+             "the number of completed requests is not known; assumed to be enough"},
+        Fact{&OperatingPoint::errors,
+             "the number of failed requests is not known; assumed to be 0"}}) {
     std::size_t unknown = 0, first = 0;
     for (std::size_t i = 0; i < use.size(); ++i)
       if (use[i].used && !(measured.points[i].*field) && unknown++ == 0) first = i;
     if (unknown == 0) continue;
     const std::string others = unknown > 1 ? fmt::format(" and {} more", unknown - 1) : "";
-    notes.push_back(fmt::format("{}{}: not said {}", measured.points[first].name, others, words));
+    notes.push_back(fmt::format("{}{}: {}", measured.points[first].name, others, words));
   }
 }
 
@@ -149,10 +149,10 @@ std::vector<PointUse> judge_points(const Measured& measured, bool all, double pr
   note_unknown(measured, use, notes);
   for (std::size_t i = 0; i < use.size(); ++i)
     if (use[i].used && runs_in_step(measured.points[i]))
-      notes.push_back(fmt::format(
-          "{}: all its answers have the same length, so that requests side by side go in step and "
-          "their prompts come together; measure with lengths that differ",
-          measured.points[i].name));
+      notes.push_back(
+          fmt::format("{}: all its answers have the same length, so concurrent requests run in "
+                      "step and their prompts arrive together; measure with different lengths",
+                      measured.points[i].name));
   mark_saturated(measured, use, notes);
   constexpr std::string_view kCached =
       "the time to the first token does not depend on the prompt, as with a warm prefix cache";

@@ -59,9 +59,9 @@ TEST(PerformanceEntry, PromptsThatCostNothingDoNotCostWhatTokensDo) {
 }
 
 TEST(PerformanceEntry, RefusesWhatIsNoDocument) {
-  EXPECT_EQ(with_performance("[1]", fitted_entry()).error().message, "wanted an object");
+  EXPECT_EQ(with_performance("[1]", fitted_entry()).error().message, "expected an object");
   EXPECT_EQ(with_performance(R"({"models":{}})", fitted_entry()).error().message,
-            "models: wanted a list");
+            "models: expected a list");
   EXPECT_FALSE(with_performance("{", fitted_entry()));
 }
 

@@ -156,7 +156,7 @@ class Planner {
       if (const auto splits = splits_beyond(s); !splits.empty()) {
         result.why = Why::capacity;
         result.reason =
-            fmt::format("no capacity for prefill and decode apart: {} would do",
+            fmt::format("no capacity for separate prefill and decode: {} would be enough",
                         in_words(allocation_of_split(system_, candidates_, s, splits.front())));
       } else if (candidates_.of(s).empty()) {
         result.why = Why::no_candidate;
@@ -214,7 +214,7 @@ class Planner {
   }
 
   std::string served_because(std::size_t s, const Candidate& c) const {
-    if (!has_accelerator(c)) return "idle, and none has to be kept";
+    if (!has_accelerator(c)) return "idle, and no replica has to be kept";
     std::string text = c.binding == Binding::min_replicas
                            ? "minNumReplicas binds"
                            : fmt::format("{} binds", fleet::name(c.binding));
@@ -262,7 +262,7 @@ class Planner {
   }
 
   std::string power_scarcity() const {
-    return fmt::format("all may draw {:.0f} W{}", *options_.power_budget_w,
+    return fmt::format("the power budget is {:.0f} W{}", *options_.power_budget_w,
                        power_price_ > 0 ? fmt::format(", one more kW is worth {:.2f} of value",
                                                       1000 * power_price_)
                                         : "");

@@ -155,13 +155,15 @@ TEST(PowerBudget, IsReadWrittenSetAndChecked) {
   EXPECT_EQ(read, system);
   const Status negative = set_value(system, "Optimizer.PowerBudget", -1);
   ASSERT_FALSE(negative);
-  EXPECT_EQ(negative.error().message, "Optimizer.PowerBudget: powerBudget: -1, at least 0 can be");
+  EXPECT_EQ(negative.error().message,
+            "Optimizer.PowerBudget: powerBudget: expected at least 0, got -1");
   EXPECT_EQ(system.options.power_budget_w, 20'000);
   for (const char* other : {R"("heterogeneous": true)", R"("solver": "greedy")"}) {
     const auto refused = read_documents(std::array{
         Document{"f", fmt::format(R"({{"optimizer": {{{}, "powerBudget": 5}}}})", other)}});
     ASSERT_FALSE(refused) << other;
-    EXPECT_NE(refused.error().message.find("f: optimizer.powerBudget: only the solver optimal"),
+    EXPECT_NE(refused.error().message.find(
+                  "f: optimizer.powerBudget: supported only by the solver optimal"),
               std::string::npos)
         << refused.error().message;
   }

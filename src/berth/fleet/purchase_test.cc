@@ -231,11 +231,12 @@ TEST(Purchase, IsReadWrittenSetAndChecked) {
       {std::pair{
            R"({"type": "A", "count": 9, "purchase": [{"kind": "spot", "count": 2, "cost": 1}]})",
            "count: 9, the kinds of purchase have 2"},
-       {R"({"type": "A", "purchase": [{"kind": "spot", "count": 2}]})", "wanted a kind and a cost"},
+       {R"({"type": "A", "purchase": [{"kind": "spot", "count": 2}]})",
+        "expected a kind and a cost"},
        {R"({"type": "A", "purchase": [{"kind": "spot", "count": 2, "cost": -1}]})",
-        "purchase of spot: cost: -1, at least 0 can be"},
+        "purchase of spot: cost: expected at least 0, got -1"},
        {R"({"type": "A", "purchase": [{"kind": "leased", "count": 2, "cost": 1}]})",
-        "wanted one of reserved, on-demand, spot"},
+        "expected one of reserved, on-demand, spot"},
        {R"({"type": "A", "purchase": [{"kind": "spot", "count": 2, "cost": 1}, {"kind": "spot", "count": 2, "cost": 1}]})",
         "'spot' is given twice"}}) {
     const auto refused = read_capacity(text);
@@ -245,7 +246,8 @@ TEST(Purchase, IsReadWrittenSetAndChecked) {
   system.options.solver = Solver::greedy;
   const Status status = check(system);
   ASSERT_FALSE(status);
-  EXPECT_TRUE(status.error().message.starts_with("capacity with kinds of purchase: only"));
+  EXPECT_TRUE(
+      status.error().message.starts_with("capacity with kinds of purchase: supported only"));
 }
 
 TEST(Purchase, ADayRefusesWhatItWouldLeaveOut) {

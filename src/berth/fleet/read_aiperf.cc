@@ -30,7 +30,7 @@ Result<double> scale_at(const JsonPlace& metric) {
   const auto scale = unit_scale(text);
   if (!scale)
     return unit->error(
-        fmt::format("wanted ms, sec, tokens or requests/sec, found '{}'", clip(text)));
+        fmt::format("expected ms, sec, tokens or requests/sec, got '{}'", clip(text)));
   return *scale;
 }
 
@@ -137,7 +137,7 @@ Result<RequestTimes> request_of_line(const JsonPlace& line) {
   BERTH_ASSIGN(const JsonPlace list, chunks->get("value"));
   BERTH_ASSIGN(const auto gaps, list.numbers(kMostPointRequests));
   for (const double gap : gaps) {
-    if (!(gap >= 0 && gap <= kMostMs)) return list.error("wanted times from 0 on");
+    if (!(gap >= 0 && gap <= kMostMs)) return list.error("expected times from 0 on");
     request.gaps_ms.push_back(static_cast<float>(scale * gap));
   }
   return request;

@@ -31,10 +31,10 @@ Result<double> csv_value(const CsvRow& row, std::size_t head_cells, std::size_t 
   const auto scale = unit_scale(unit);
   if (!scale)
     return row.error(0,
-                     fmt::format("wanted ms, sec, tokens or requests/sec, found '{}'", clip(unit)));
+                     fmt::format("expected ms, sec, tokens or requests/sec, got '{}'", clip(unit)));
   const auto number = parse_number(without_separators(row.cells[cell]));
   if (!number || *number < 0 || *number > kMostMs)
-    return row.error(cell, fmt::format("{}: wanted a number from 0 to {}, found '{}'", name,
+    return row.error(cell, fmt::format("{}: expected a number from 0 to {}, got '{}'", name,
                                        kMostMs, clip(row.cells[cell])));
   return *scale * *number;
 }
@@ -73,7 +73,7 @@ Result<std::optional<double>> csv_metric(std::span<const CsvRow> rows, const Nam
 
 Result<double> wanted_row(std::span<const CsvRow> rows, const Names& names) {
   BERTH_ASSIGN(const auto value, csv_metric(rows, names));
-  if (!value) return rows.front().error(0, fmt::format("wanted a row '{}', found none", names[0]));
+  if (!value) return rows.front().error(0, fmt::format("expected a row '{}', got none", names[0]));
   return *value;
 }
 

@@ -46,7 +46,7 @@ std::unexpected<Error> CsvRow::error(std::size_t cell, std::string_view message)
 
 Status CsvRow::expect_cells(std::size_t count) const {
   if (cells.size() == count) return {};
-  return error(count, fmt::format("wanted {} cells as in the head, found {}", count, cells.size()));
+  return error(count, fmt::format("expected {} cells as in the head, got {}", count, cells.size()));
 }
 
 Result<std::vector<CsvRow>> read_csv(std::string_view name, std::string_view text) {
@@ -85,7 +85,7 @@ Status CsvTable::check() const {
   for (std::size_t i = 0; i < head.cells.size(); ++i)
     if (!head.cells[i].empty() && !names.insert(lower(head.cells[i])).second)
       return head.error(i, fmt::format("two columns '{}'", clip(head.cells[i])));
-  if (size() == 0) return head.error(0, "wanted rows below the head, found none");
+  if (size() == 0) return head.error(0, "expected rows below the head, got none");
   for (std::size_t i = 0; i < size(); ++i) BERTH_TRY(row(i).expect_cells(head.cells.size()));
   return {};
 }
@@ -102,7 +102,7 @@ Result<double> CsvTable::number(std::size_t i, std::size_t column, double least,
   const std::string& cell = text(i, column);
   const auto number = parse_number(cell);
   if (!number || !(*number >= least && *number <= most))
-    return row(i).error(column, fmt::format("{}: wanted a number from {} to {}, found '{}'",
+    return row(i).error(column, fmt::format("{}: expected a number from {} to {}, got '{}'",
                                             rows_.front().cells[column], least, most, clip(cell)));
   return *number;
 }

@@ -91,7 +91,7 @@ class GuidellmTable {
       if (!seen.insert(names_[c]).second)
         return head().error(c, fmt::format("two columns '{}'", clip(names_[c])));
     if (rows_.size() == layout_.heads)
-      return rows_[0].error(0, "wanted rows below the heads, found none");
+      return rows_[0].error(0, "expected rows below the heads, got none");
     return {};
   }
   std::span<const CsvRow> rows() const { return rows_.subspan(layout_.heads); }
@@ -118,7 +118,7 @@ class GuidellmTable {
       std::vector<std::string> words;
       for (const auto word : words_of(fact))
         if (!word.empty()) words.emplace_back(word);
-      return head().error(0, fmt::format("wanted a column '{}'", join(words, ", ")));
+      return head().error(0, fmt::format("expected a column '{}'", join(words, ", ")));
     }
     const CsvRow head_and_row[]{head(), row};
     return CsvTable(head_and_row).number(0, *column, 0, kMostMs);

@@ -54,7 +54,7 @@ Result<BenchmarkFile> read_rows_csv(const std::string&, std::span<const CsvRow> 
   for (std::size_t c = 0; c < at.size(); ++c) {
     const auto column = table.column(kRowColumns[c]);
     if (!column)
-      return rows.front().error(0, fmt::format("wanted a column '{}', found {}", kRowColumns[c],
+      return rows.front().error(0, fmt::format("expected a column '{}', got {}", kRowColumns[c],
                                                head_text(rows.front())));
     at[c] = *column;
   }
@@ -87,7 +87,7 @@ Result<BenchmarkFile> read_splitwise_csv(const std::string& name, std::span<cons
     for (const auto each : names)
       if (const auto found = table.column(each)) return *found;
     return rows.front().error(
-        0, fmt::format("wanted a column '{}', found {}", *names.begin(), head_text(rows.front())));
+        0, fmt::format("expected a column '{}', got {}", *names.begin(), head_text(rows.front())));
   };
   BERTH_ASSIGN(const auto prompt, column({"prompt_size"}));
   BERTH_ASSIGN(const auto batch, column({"batch_size"}));

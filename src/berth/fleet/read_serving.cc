@@ -21,10 +21,10 @@ Result<std::vector<double>> list_of(const JsonPlace& document, std::string_view 
   BERTH_ASSIGN(auto numbers, at.numbers(kMostPointRequests));
   if (wanted > 0 && numbers.size() != wanted)
     return at.error(
-        fmt::format("wanted {} elements, as input_lens has, found {}", wanted, numbers.size()));
+        fmt::format("expected {} elements, as input_lens has, got {}", wanted, numbers.size()));
   for (std::size_t i = 0; i < numbers.size(); ++i)
     if (!(numbers[i] >= 0 && numbers[i] <= kMostMs))
-      return at.error(fmt::format("element {}: wanted a number from 0 to {}, found {}", i, kMostMs,
+      return at.error(fmt::format("element {}: expected a number from 0 to {}, got {}", i, kMostMs,
                                   numbers[i]));
   return numbers;
 }
@@ -37,7 +37,7 @@ Result<std::vector<RequestTimes>> requests_of(const JsonPlace& document) {
   BERTH_ASSIGN(const JsonPlace itls, document.get("itls"));
   BERTH_ASSIGN(const auto lists, itls.items(kMostPointRequests));
   if (lists.size() != in.size())
-    return itls.error(fmt::format("wanted {} lists, as input_lens has elements, found {}",
+    return itls.error(fmt::format("expected {} lists, as input_lens has elements, got {}",
                                   in.size(), lists.size()));
   std::vector<double> starts(in.size(), -1);
   if (document.find("start_times")) {
@@ -57,7 +57,7 @@ Result<std::vector<RequestTimes>> requests_of(const JsonPlace& document) {
                          .itl_ms = 0,
                          .gaps_ms = {}};
     for (const double s : seconds) {
-      if (!(s >= 0 && s <= kMostMs)) return lists[i].error("wanted times from 0 on");
+      if (!(s >= 0 && s <= kMostMs)) return lists[i].error("expected times from 0 on");
       request.itl_ms += kSecondMs * s / static_cast<double>(seconds.size());
       request.gaps_ms.push_back(static_cast<float>(kSecondMs * s));
     }

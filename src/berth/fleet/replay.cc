@@ -175,11 +175,11 @@ Result<Replay> replay(const System& system, const std::string& server,
   const double intervals = length_s / options.autoscaler.interval_s;
   if (!(intervals >= 2 && intervals <= kMostDecisions))
     return fail(ErrorKind::invalid,
-                "the trace: wanted 2 to {:.0f} intervals of {} s, found {} requests in {:.0f} s",
+                "the trace: expected 2 to {:.0f} intervals of {} s, got {} requests in {:.0f} s",
                 kMostDecisions, options.autoscaler.interval_s, trace.size(), length_s);
   if (!(options.window_s > 0) || options.window_s > length_s)
     return fail(ErrorKind::invalid,
-                "the window: wanted more than 0 s, at most {:.0f} s; found {} s", length_s,
+                "the window: expected more than 0 s, at most {:.0f} s; got {} s", length_s,
                 options.window_s);
   System only = system;
   only.servers = {{server, known}};

@@ -89,8 +89,8 @@ Result<Start> fill(const Start& start, const NamedTexts& names,
   const auto fill_in = [&](std::string_view field, std::string& text) {
     for (const auto& name : missing)
       if (fill(text, {{name, ""}}) != text && status)
-        status = fail(ErrorKind::invalid, "start.{}: '{}': nothing is known that {{{}}} stands for",
-                      field, clip(text), name);
+        status = fail(ErrorKind::invalid, "start.{}: '{}': {{{}}} is not defined", field,
+                      clip(text), name);
     text = fill(text, names);
   };
   for (auto& text : filled.command) fill_in("command", text);

@@ -81,13 +81,13 @@ Status read_answer(const MetricWindows& windows, const std::string& answer, std:
     BERTH_ASSIGN(const auto samples, values.items(kMostMetricWindows));
     for (const JsonPlace& sample : samples) {
       BERTH_ASSIGN(const auto pair, sample.items(2));
-      if (pair.size() != 2) return sample.error("wanted a time and a value");
+      if (pair.size() != 2) return sample.error("expected a time and a value");
       BERTH_ASSIGN(const double end_s, pair[0].number());
       BERTH_ASSIGN(const std::string value, pair[1].text());
       const double past =
           (end_s - static_cast<double>(windows.from_s)) / static_cast<double>(windows.window_s);
       if (!(past > 0.5 && past < static_cast<double>(windows.count) + 0.5))
-        return pair[0].error("wanted a time that was asked for");
+        return pair[0].error("expected a time that was asked for");
       servers[name].try_emplace(std::llround(past) - 1, none).first->second.at(figure) =
           sample_of(value);
     }

@@ -76,9 +76,9 @@ TEST(ServerMetrics, WhatIsNoAnswerIsRefused) {
             "it says: no such function");
   EXPECT_EQ(refusal(R"("data":)", R"("date":)"), "there is no 'data.result'");
   EXPECT_EQ(refusal("1700000060", "1800000060"),
-            "data.result[0].values[0][0]: wanted a time that was asked for");
-  EXPECT_EQ(refusal(R"(,"120"])", "]"), "data.result[0].values[0]: wanted a time and a value");
-  EXPECT_EQ(refusal(R"("120")", "120"), "data.result[0].values[0][1]: wanted text, found 120");
+            "data.result[0].values[0][0]: expected a time that was asked for");
+  EXPECT_EQ(refusal(R"(,"120"])", "]"), "data.result[0].values[0]: expected a time and a value");
+  EXPECT_EQ(refusal(R"("120")", "120"), "data.result[0].values[0][1]: expected text, got 120");
   EXPECT_TRUE(refusal("{", "").starts_with("not JSON"));
 }
 

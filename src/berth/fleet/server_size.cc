@@ -228,12 +228,13 @@ Result<ServerSize> checked_size(const System& system, const std::string& name, c
   if (!question.accelerator.empty())
     BERTH_TRY(find(system.accelerators, question.accelerator, "accelerator"));
   if (question.replicas < 0 || question.replicas > kMostReplicas)
-    return fail(ErrorKind::invalid, "numReplicas: {}, 0 to {} can be", question.replicas,
+    return fail(ErrorKind::invalid, "numReplicas: expected 0 to {1}, got {0}", question.replicas,
                 kMostReplicas);
   if (server.current.is_split() && system.options.model == QueueModel::reference)
-    return fail(ErrorKind::invalid,
-                "{}: it has {}, and the reference model knows nothing of prefill and decode apart",
-                name, in_words(server.current));
+    return fail(
+        ErrorKind::invalid,
+        "{}: it has {}, and the reference model does not support separate prefill and decode", name,
+        in_words(server.current));
   return Sizer(system, name, server, question, execution).size();
 }
 

@@ -142,7 +142,7 @@ Result<std::vector<Share>> shares_of(const System& system, const Server& server,
       return fail(ErrorKind::impossible, "no performance data of '{}' on '{}'", server.model,
                   part.accelerator);
     if (part.batch < 1)
-      return fail(ErrorKind::impossible, "maxBatch: wanted at least 1, found {}", part.batch);
+      return fail(ErrorKind::impossible, "maxBatch: expected at least 1, got {}", part.batch);
     const Performance& performance = model->second.accelerators.at(part.accelerator);
     Share share;
     share.deployment = deployment_of(performance, part.batch, server.max_queue, part.role);

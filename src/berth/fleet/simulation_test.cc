@@ -225,12 +225,12 @@ TEST(FleetSimulation, SaysWhatIsMissing) {
   EXPECT_EQ(refusal(other), "no performance data of 'chat' on 'L4'");
   EXPECT_EQ(refusal({}), "it has no accelerator");
   EXPECT_EQ(refusal(alone(system, 0)), "it has no replicas");
-  EXPECT_EQ(refusal(alone(system, 1, 0)), "maxBatch: wanted at least 1, found 0");
+  EXPECT_EQ(refusal(alone(system, 1, 0)), "maxBatch: expected at least 1, got 0");
   Allocation idle = alone(system, 1);
   idle.load.arrivals_per_min = 0;
   EXPECT_EQ(refusal(idle), "it has no load");
   EXPECT_EQ(refusal(alone(system, 1), {.out_cv = -1}),
-            "out_tokens: wanted a cv of 0 to 100, found -1");
+            "out_tokens: expected a cv of 0 to 100, got -1");
   EXPECT_FALSE(simulate_server(system, "nobody", alone(system, 1), {}));
 }
 

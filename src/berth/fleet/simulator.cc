@@ -255,7 +255,7 @@ std::size_t most_replicas(const Deployment& deployment) {
 }
 
 Status wanted(std::string_view field, std::string_view what, double found) {
-  return fail(ErrorKind::invalid, "{}: wanted {}, found {}", field, what, found);
+  return fail(ErrorKind::invalid, "{}: expected {}, got {}", field, what, found);
 }
 
 }  // namespace

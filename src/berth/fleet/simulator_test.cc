@@ -373,16 +373,16 @@ TEST(Simulator, RefusesWhatMakesNoSense) {
     return status ? std::string("none") : status.error().message;
   };
   EXPECT_EQ(refusal([](auto&) {}), "none");
-  EXPECT_EQ(refusal([](auto& d) { d.batch = 0; }), "batch: wanted 1 to 1000000, found 0");
-  EXPECT_EQ(refusal([](auto& d) { d.step.gamma_ms = NAN; }), "gamma: wanted at least 0, found nan");
+  EXPECT_EQ(refusal([](auto& d) { d.batch = 0; }), "batch: expected 1 to 1000000, got 0");
+  EXPECT_EQ(refusal([](auto& d) { d.step.gamma_ms = NAN; }), "gamma: expected at least 0, got nan");
   EXPECT_EQ(refusal([](auto& d) { d.step = {.beta_prefill_ms = 1}; }),
             "alpha, beta and gamma are all zero");
-  EXPECT_EQ(refusal([](auto& d) { d.replicas = 0; }), "replicas: wanted 1 to 100000, found 0");
+  EXPECT_EQ(refusal([](auto& d) { d.replicas = 0; }), "replicas: expected 1 to 100000, got 0");
   EXPECT_EQ(refusal([](auto& d) { d.changes = {{0, 0}}; }),
-            "replicas of a change: wanted 1 to 100000, found 0");
+            "replicas of a change: expected 1 to 100000, got 0");
   EXPECT_EQ(refusal([](auto& d) { d.changes = {{5, 1}, {4, 2}}; }),
-            "the time of a change: wanted no time before the one before, found 4");
-  EXPECT_EQ(refusal([](auto& d) { d.queue = -1; }), "queue: wanted at least 0, found -1");
+            "the time of a change: expected no time before the one before, got 4");
+  EXPECT_EQ(refusal([](auto& d) { d.queue = -1; }), "queue: expected at least 0, got -1");
 }
 
 }  // namespace

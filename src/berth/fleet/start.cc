@@ -37,7 +37,7 @@ bool is_variable_name(std::string_view text) {
 /// No argument and no variable of a process has a byte 0.
 Status check_texts(std::string_view field, const std::vector<std::string>& texts) {
   if (texts.size() > kMostStartTexts)
-    return fail(ErrorKind::invalid, "{}: {} words, at most {} can be", field, texts.size(),
+    return fail(ErrorKind::invalid, "{0}: expected at most {2} words, got {1}", field, texts.size(),
                 kMostStartTexts);
   for (std::size_t i = 0; i < texts.size(); ++i)
     if (texts[i].find('\0') != std::string::npos)
@@ -62,13 +62,13 @@ Start combine(const Start& own, const Start& general) {
 Status check(const Start& start) {
   const auto within_bounds = [](std::string_view field, double value, double most) -> Status {
     if (value >= 0 && value <= most) return {};
-    return fail(ErrorKind::invalid, "{}: {}, wanted 0 to {}", field, value, most);
+    return fail(ErrorKind::invalid, "{}: {}, expected 0 to {}", field, value, most);
   };
   BERTH_TRY(within_bounds("port", start.port, kMostPort));
   BERTH_TRY(within_bounds("cpu", start.cpu, kMostCores));
   BERTH_TRY(within_bounds("memSize", start.memory_gb, kMostGigabytes));
   if (!std::ranges::all_of(start.image, [](char c) { return c > ' ' && c <= '~'; }))
-    return fail(ErrorKind::invalid, "image: '{}' is no name of an image", clip(start.image));
+    return fail(ErrorKind::invalid, "image: '{}' is not the name of an image", clip(start.image));
   if (!start.command.empty() && start.command.front().empty())
     return fail(ErrorKind::invalid, "command[0]: the name of the program is empty");
   BERTH_TRY(check_texts("command", start.command));
@@ -76,7 +76,7 @@ Status check(const Start& start) {
   std::vector<std::string> values;
   for (const auto& [name, value] : start.environment) {
     if (!is_variable_name(name))
-      return fail(ErrorKind::invalid, "env: '{}' is no name of a variable", clip(name));
+      return fail(ErrorKind::invalid, "env: '{}' is not the name of a variable", clip(name));
     values.push_back(value);
   }
   return check_texts("env", values);

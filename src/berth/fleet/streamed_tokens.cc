@@ -95,10 +95,10 @@ TokenTime token_time(const std::string& name, const StreamedTimes& times) {
   constexpr double kFarBelow = 0.5;
   if (times.median_itl_ms > 0 && times.median_itl_ms < kFarBelow * times.mean_itl_ms)
     return {times.mean_itl_ms,
-            fmt::format("{}: the median time between tokens, {:.3g} ms, is far below the mean, "
-                        "{:.4g} ms: tokens arrive in bursts, or long prompts hold up the others; "
-                        "the mean is fitted",
-                        name, times.median_itl_ms, times.mean_itl_ms)};
+            fmt::format(
+                "{}: the median time between tokens, {:.3g} ms, is far below the mean, {:.4g} ms: "
+                "tokens arrive in bursts, or long prompts delay the others; the mean is fitted",
+                name, times.median_itl_ms, times.mean_itl_ms)};
   return {times.mean_itl_ms, std::nullopt};
 }
 

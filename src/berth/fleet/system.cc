@@ -25,9 +25,9 @@ Status check_bounds(std::initializer_list<Bound> bounds) {
   for (const auto& [field, value, most, least] : bounds) {
     if (std::isnan(value)) return fail(ErrorKind::invalid, "{}: not a number", field);
     if (value < least)
-      return fail(ErrorKind::invalid, "{}: {}, at least {} can be", field, value, least);
+      return fail(ErrorKind::invalid, "{0}: expected at least {2}, got {1}", field, value, least);
     if (value > most)
-      return fail(ErrorKind::invalid, "{}: {}, at most {} can be", field, value, most);
+      return fail(ErrorKind::invalid, "{0}: expected at most {2}, got {1}", field, value, most);
   }
   return {};
 }
@@ -45,13 +45,13 @@ Status check_all(const std::map<std::string, T>& entries, std::string_view what)
 
 Status check(const Accelerator& a) {
   if (!a.resource.empty() && !is_qualified_name(a.resource))
-    return fail(ErrorKind::invalid, "resource: '{}', wanted a name such as nvidia.com/gpu",
+    return fail(ErrorKind::invalid, "resource: '{}', expected a name such as nvidia.com/gpu",
                 clip(a.resource));
   if (a.node_selector)
     for (const auto& [key, value] : *a.node_selector)
       if (!is_qualified_name(key) || !is_label_value(value))
-        return fail(ErrorKind::invalid, "nodeSelector: '{}: {}' is no label of a node", clip(key),
-                    clip(value));
+        return fail(ErrorKind::invalid, "nodeSelector: '{}: {}' is not a label of a node",
+                    clip(key), clip(value));
   return check_bounds({{"multiplicity", static_cast<double>(a.multiplicity), kMostCount, 1},
                        {"memSize", a.memory_gb},
                        {"memBW", a.bandwidth_gb_s},
@@ -124,8 +124,9 @@ Status check(const Load& load) {
     if (!histogram) continue;
     const double longest = histogram.bins().back().tokens * (load.*keys.mean_at / histogram.mean());
     if (longest > kMostTokens)
-      return fail(ErrorKind::invalid, "{}: {} stretches {} to {} tokens, at most {} can be",
-                  keys.mean, load.*keys.mean_at, keys.histogram, longest, kMostTokens);
+      return fail(ErrorKind::invalid,
+                  "{0}: {1} stretches {2} to {3} tokens, at most {4} are possible", keys.mean,
+                  load.*keys.mean_at, keys.histogram, longest, kMostTokens);
   }
   return {};
 }
@@ -144,7 +145,7 @@ Status check_roles(const Allocation& whole) {
       (whole.parts.size() == 2 && count(Role::prefill) == 1 && count(Role::decode) == 1))
     return {};
   return fail(ErrorKind::invalid,
-              "parts: wanted one with the role prefill and one with decode, found {} and {} among "
+              "parts: expected one with the role prefill and one with decode, got {} and {} among "
               "{}",
               count(Role::prefill), count(Role::decode), whole.parts.size());
 }
@@ -157,7 +158,7 @@ Status check_parts(const Allocation& mix) {
   double cost = 0;
   for (const Allocation& part : mix.parts) {
     const auto where = fmt::format("parts[{}]", &part - mix.parts.data());
-    if (!part.parts.empty()) return fail(ErrorKind::invalid, "{}: has parts of its own", where);
+    if (!part.parts.empty()) return fail(ErrorKind::invalid, "{}: has parts itself", where);
     if (auto status = check(part); !status)
       return fail(ErrorKind::invalid, "{}.{}", where, status.error().message);
     if (part.accelerator.empty()) return fail(ErrorKind::invalid, "{}: has no accelerator", where);
@@ -207,15 +208,14 @@ Status check(const Server& server) {
 Status check(const Options& options) {
   if (options.disaggregated && options.model == QueueModel::reference)
     return fail(ErrorKind::invalid,
-                "disaggregated: the reference model knows nothing of prefill and decode apart");
+                "disaggregated: the reference model does not support separate prefill and decode");
   if (!options.power_budget_w) return {};
   BERTH_TRY(check_bounds({{"powerBudget", *options.power_budget_w}}));
   if (options.solver == Solver::optimal && !options.heterogeneous && !options.disaggregated)
     return {};
-  return fail(
-      ErrorKind::invalid,
-      "powerBudget: only the solver optimal without mixes of accelerators and without prefill and "
-      "decode apart keeps within one");
+  return fail(ErrorKind::invalid,
+              "powerBudget: supported only by the solver optimal without mixes of accelerators and "
+              "without separate prefill and decode");
 }
 
 Status check(const System& system) {
@@ -231,9 +231,8 @@ Status check(const System& system) {
       (o.solver != Solver::optimal || o.heterogeneous || o.disaggregated || o.power_budget_w))
     return fail(
         ErrorKind::invalid,
-        "capacity with kinds of purchase: only the solver optimal without mixes of "
-        "accelerators, without prefill and decode apart and without a power budget tells them "
-        "apart");
+        "capacity with kinds of purchase: supported only by the solver optimal without mixes of "
+        "accelerators, without separate prefill and decode and without a power budget");
   BERTH_TRY(check_all(system.accelerators, "accelerator"));
   BERTH_TRY(check_all(system.capacities, "capacity"));
   BERTH_TRY(check_all(system.models, "model"));
@@ -259,7 +258,7 @@ Status set_capacity(System& system, const std::string& path, double value) {
   for (const auto& [type, capacity] : system.capacities) {
     if (capacity.purchases.empty()) continue;
     if (path == type)
-      return fail(ErrorKind::invalid, "has kinds of purchase: wanted one of them, such as {}.{}",
+      return fail(ErrorKind::invalid, "has several kinds of purchase: choose one, such as {}.{}",
                   type, name(capacity.purchases.begin()->first));
     for (const auto& [kind, purchase] : capacity.purchases) {
       const std::string of = fmt::format("{}.{}", type, name(kind));
@@ -404,21 +403,21 @@ std::vector<std::string> dangling_names(const System& system) {
     for (const auto& [accelerator, performance] : data.accelerators)
       if (!is_accelerator(accelerator))
         notes.push_back(
-            fmt::format("model '{}' has performance data on '{}', which is no "
-                        "accelerator",
+            fmt::format("model '{}' has performance data on '{}', which is not an accelerator",
                         clip(model), clip(accelerator)));
   std::set<std::string_view> types;
   for (const auto& [name, accelerator] : system.accelerators) types.insert(accelerator.type);
   for (const auto& [type, capacity] : system.capacities)
     if (!types.contains(type))
-      notes.push_back(fmt::format("a capacity of '{}', which no accelerator is of", clip(type)));
+      notes.push_back(
+          fmt::format("a capacity of '{}', which is not the type of any accelerator", clip(type)));
   for (const auto& [name, server] : system.servers) {
     std::set<std::string> held{server.current.accelerator};
     for (const Allocation& part : server.current.parts) held.insert(part.accelerator);
     for (const std::string& accelerator : held)
       if (!is_accelerator(accelerator))
-        notes.push_back(fmt::format("server '{}' has '{}' now, which is no accelerator", clip(name),
-                                    clip(accelerator)));
+        notes.push_back(fmt::format("server '{}' has '{}' now, which is not an accelerator",
+                                    clip(name), clip(accelerator)));
   }
   return notes;
 }

@@ -53,7 +53,7 @@ std::unexpected<Error> TableLines::wrong(std::size_t field, std::string_view wan
                                          std::string_view found) const {
   std::size_t column = 1 + field;  // the commas
   for (std::size_t f = 0; f < field; ++f) column += fields_[f].size();
-  return fail(ErrorKind::invalid, "{}:{}:{}: wanted {}, found '{}'", name_, number_, column, wanted,
+  return fail(ErrorKind::invalid, "{}:{}:{}: expected {}, got '{}'", name_, number_, column, wanted,
               clip(found));
 }
 

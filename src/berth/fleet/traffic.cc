@@ -21,10 +21,10 @@ Status check(std::string_view field, const Lengths& lengths) {
   if (lengths.kind == Lengths::Kind::histogram && !lengths.histogram)
     return fail(ErrorKind::invalid, "{}: there is no histogram", field);
   if (!(lengths.mean >= 0) || lengths.mean > kMostTokens)
-    return fail(ErrorKind::invalid, "{}: wanted a mean of 0 to {} tokens, found {}", field,
+    return fail(ErrorKind::invalid, "{}: expected a mean of 0 to {} tokens, got {}", field,
                 kMostTokens, lengths.mean);
   if (!(lengths.cv >= 0) || lengths.cv > kMostCv)
-    return fail(ErrorKind::invalid, "{}: wanted a cv of 0 to {}, found {}", field, kMostCv,
+    return fail(ErrorKind::invalid, "{}: expected a cv of 0 to {}, got {}", field, kMostCv,
                 lengths.cv);
   return {};
 }
@@ -132,12 +132,12 @@ class TraceReader {
         return lines_.wrong(columns_[0], "a time not before that of the line above",
                             lines_.fields()[columns_[0]]);
       if (requests.size() == kMostRequests)
-        return fail(ErrorKind::invalid, "{}:{}: wanted at most {} requests, found more", name_,
+        return fail(ErrorKind::invalid, "{}:{}: expected at most {} requests, got more", name_,
                     lines_.number(), kMostRequests);
       requests.push_back(
           {arrival_ms, static_cast<std::int32_t>(row[1]), static_cast<std::int32_t>(row[2])});
     }
-    if (requests.empty()) return fail(ErrorKind::invalid, "{}: wanted requests, found none", name_);
+    if (requests.empty()) return fail(ErrorKind::invalid, "{}: expected requests, got none", name_);
     return requests;
   }
 
@@ -173,7 +173,7 @@ Status check(const Traffic& traffic) {
   BERTH_TRY(check("in_tokens", traffic.in));
   BERTH_TRY(check("out_tokens", traffic.out));
   if (!(traffic.arrival_cv >= 0) || traffic.arrival_cv > kMostCv)
-    return fail(ErrorKind::invalid, "arrival_cv: wanted 0 to {}, found {}", kMostCv,
+    return fail(ErrorKind::invalid, "arrival_cv: expected 0 to {}, got {}", kMostCv,
                 traffic.arrival_cv);
   return {};
 }

@@ -126,12 +126,12 @@ std::string refusal(const Traffic& traffic) {
 TEST(Traffic, RefusesWhatIsNoDistribution) {
   EXPECT_EQ(refusal({}), "none");
   EXPECT_EQ(refusal({{Lengths::Kind::fixed, -1, 0, {}}, {}, 1}),
-            "in_tokens: wanted a mean of 0 to 10000000 tokens, found -1");
+            "in_tokens: expected a mean of 0 to 10000000 tokens, got -1");
   EXPECT_EQ(refusal({{}, {Lengths::Kind::lognormal, 5, NAN, {}}, 1}),
-            "out_tokens: wanted a cv of 0 to 100, found nan");
+            "out_tokens: expected a cv of 0 to 100, got nan");
   EXPECT_EQ(refusal({{Lengths::Kind::histogram, 0, 0, {}}, {}, 1}),
             "in_tokens: there is no histogram");
-  EXPECT_EQ(refusal({{}, {}, INFINITY}), "arrival_cv: wanted 0 to 100, found inf");
+  EXPECT_EQ(refusal({{}, {}, INFINITY}), "arrival_cv: expected 0 to 100, got inf");
 }
 
 TEST(Trace, ColumnsStandInAnyOrder) {
@@ -149,25 +149,25 @@ std::string trace_refusal(std::string_view text) {
 TEST(Trace, ErrorsNameLineAndColumn) {
   const std::string head = "seconds,in_tokens,out_tokens\n";
   EXPECT_EQ(trace_refusal(head + "0,1,2\n"), "none");
-  EXPECT_EQ(trace_refusal(""), "t.csv:1:1: wanted a column seconds, found ''");
+  EXPECT_EQ(trace_refusal(""), "t.csv:1:1: expected a column seconds, got ''");
   EXPECT_EQ(trace_refusal("seconds,in_tokens\n0,1\n"),
-            "t.csv:1:1: wanted a column out_tokens, found 'seconds,in_tokens'");
+            "t.csv:1:1: expected a column out_tokens, got 'seconds,in_tokens'");
   EXPECT_EQ(trace_refusal("seconds,in_tokens,out_tokens,Seconds\n0,1,2,3\n"),
-            "t.csv:1:30: wanted each column once, found 'Seconds'");
+            "t.csv:1:30: expected each column once, got 'Seconds'");
   EXPECT_EQ(trace_refusal("\xEF\xBB\xBF" + head + "0,1,2\n"), "none") << "a byte order mark";
-  EXPECT_EQ(trace_refusal(head), "t.csv: wanted requests, found none");
+  EXPECT_EQ(trace_refusal(head), "t.csv: expected requests, got none");
   EXPECT_EQ(trace_refusal(head + "0,1,2\n3,4x,5\n"),
-            "t.csv:3:3: wanted a number of in_tokens, found '4x'");
+            "t.csv:3:3: expected a number of in_tokens, got '4x'");
   EXPECT_EQ(trace_refusal(head + "0,1,2.5\n"),
-            "t.csv:2:5: wanted a whole number from 0 to 10000000, found '2.5'");
+            "t.csv:2:5: expected a whole number from 0 to 10000000, got '2.5'");
   EXPECT_EQ(trace_refusal(head + "0,-1,2\n"),
-            "t.csv:2:3: wanted a whole number from 0 to 10000000, found '-1'");
+            "t.csv:2:3: expected a whole number from 0 to 10000000, got '-1'");
   EXPECT_EQ(trace_refusal(head + "5,1,2\n4,1,2\n"),
-            "t.csv:3:1: wanted a time not before that of the line above, found '4'");
+            "t.csv:3:1: expected a time not before that of the line above, got '4'");
   EXPECT_EQ(trace_refusal(head + "1e99,1,2\n"),
-            "t.csv:2:1: wanted a number of seconds, found '1e99'");
-  EXPECT_EQ(trace_refusal(head + "0,1\n"), "t.csv:2:3: wanted 3 columns, found '0,1'");
-  EXPECT_EQ(trace_refusal(head + "0,1,2,3\n"), "t.csv:2:5: wanted 3 columns, found '0,1,2,3'");
+            "t.csv:2:1: expected a number of seconds, got '1e99'");
+  EXPECT_EQ(trace_refusal(head + "0,1\n"), "t.csv:2:3: expected 3 columns, got '0,1'");
+  EXPECT_EQ(trace_refusal(head + "0,1,2,3\n"), "t.csv:2:5: expected 3 columns, got '0,1,2,3'");
 }
 
 }  // namespace

@@ -302,7 +302,7 @@ Json* find_key(Json& map, std::string_view key) {
 
 /// The list of models, with or without its wrappers; a new one where there is none.
 Result<Json*> models_of(Json& document) {
-  if (!document.is_object()) return fail(ErrorKind::invalid, "wanted an object");
+  if (!document.is_object()) return fail(ErrorKind::invalid, "expected an object");
   Json* at = &document;
   bool is_wrapped = false;
   for (const std::string_view wrapper : {"system", "modelData"})
@@ -311,7 +311,7 @@ Result<Json*> models_of(Json& document) {
       is_wrapped = wrapper == "modelData";
     }
   if (Json* models = find_key(*at, "models"); models != nullptr) {
-    if (!models->is_array()) return fail(ErrorKind::invalid, "models: wanted a list");
+    if (!models->is_array()) return fail(ErrorKind::invalid, "models: expected a list");
     return models;
   }
   if (!is_wrapped) at = &((*at)["modelData"] = Json::object());

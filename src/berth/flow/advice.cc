@@ -49,7 +49,7 @@ std::string advice_on_name(std::string_view name, const Words& known,
   const auto dot = name.find('.');
   const auto before = name.substr(0, dot);
   const auto did_you_mean = [&](std::string_view meant) {
-    return fmt::format("nothing is called {{{}}}; did you mean {{{}}}?", name, meant);
+    return fmt::format("unknown name {{{}}}; did you mean {{{}}}?", name, meant);
   };
   if (const auto prefix = std::ranges::find(kPrefixes, before,
                                             &std::pair<std::string_view, std::string_view>::first);
@@ -80,24 +80,20 @@ std::string advice_on_source(std::string_view text, const std::vector<Step>& ste
   if (!text.starts_with('{') || !text.ends_with('}')) return {};
   const auto name = text.substr(1, text.size() - 2);
   if (!is_output(name, steps)) return {};
-  return fmt::format("an output of another step stands here without braces: {}", name);
+  return fmt::format("an output of another step is named here without braces: {}", name);
 }
 
 std::string advice_on_names(std::string_view key, const Field& found) {
-  if (found.is_null()) return "is empty: wanted NAME: VALUE";
+  if (found.is_null()) return "is empty: expected NAME: VALUE";
   const auto* node = &found.node();
   if (found.is_list()) {
     const bool some =
         !node->children.empty() && node->children.front().kind == DocumentNode::Kind::scalar;
-    return fmt::format(
-        "wanted names and what each stands for, found a list; give it a name: {}: "
-        "{{NAME: {}}}",
-        key, some ? clip(node->children.front().text, 40) : "VALUE");
+    return fmt::format("expected names with values, got a list; give it a name: {}: {{NAME: {}}}",
+                       key, some ? clip(node->children.front().text, 40) : "VALUE");
   }
-  return fmt::format(
-      "wanted names and what each stands for, found '{}'; give it a name: {}: "
-      "{{NAME: {}}}",
-      clip(node->text, 40), key, clip(node->text, 40));
+  return fmt::format("expected names with values, got '{}'; give it a name: {}: {{NAME: {}}}",
+                     clip(node->text, 40), key, clip(node->text, 40));
 }
 
 }  // namespace berth::flow

@@ -14,7 +14,7 @@ constexpr double kMostAmount = 4e18;  // below 2^62: sums of two fit
 constexpr double kWhole = 1e-6;       // a count this near to an integer is one
 constexpr double kLongestSeconds = 36'500.0 * 24 * 3600;
 
-constexpr std::string_view kNotAdvised = "auto is for mem, cpu and timeout; wanted an amount";
+constexpr std::string_view kNotAdvised = "auto is for mem, cpu and timeout; expected an amount";
 
 bool is_advised(std::string_view resource) {
   return resource == kTimeLimit || resource == name(Known::mem) || resource == name(Known::cpu);
@@ -31,10 +31,10 @@ Result<std::int64_t> amount_of(const ScaledAmount& scaled, std::int64_t attempt)
   const bool time = scaled.resource == kTimeLimit;
   if (time && (value <= 0 || value > kLongestSeconds))
     return fail(ErrorKind::invalid,
-                "attempt {} would have a time limit of {} s, wanted more than 0", attempt,
+                "attempt {} would have a time limit of {} s, expected more than 0", attempt,
                 format_number(value));
   if (value < 0)
-    return fail(ErrorKind::invalid, "attempt {} would ask for less than nothing ({})", attempt,
+    return fail(ErrorKind::invalid, "attempt {} would request a negative amount ({})", attempt,
                 format_number(value));
   const bool counted = !time && measure(scaled.resource) == Measure::count;
   if (counted && std::abs(value - std::round(value)) > kWhole)
@@ -42,7 +42,7 @@ Result<std::int64_t> amount_of(const ScaledAmount& scaled, std::int64_t attempt)
                 attempt, format_number(value), scaled.resource);
   if (time || measure(scaled.resource) == Measure::milli) value *= 1000;
   if (value > kMostAmount)
-    return fail(ErrorKind::invalid, "attempt {} would ask for more than can be counted", attempt);
+    return fail(ErrorKind::invalid, "attempt {} would request too much", attempt);
   return round_amount(value);
 }
 
@@ -111,7 +111,7 @@ class RequestReader {
   void note(const std::string& resource, const Advised* known, std::int64_t amount, bool none) {
     step_.automatic.push_back(
         known != nullptr
-            ? fmt::format("{}: auto: {}, as {} earlier attempt{} tell{}", resource,
+            ? fmt::format("{}: auto: {}, as {} earlier attempt{} show{}", resource,
                           amount_text(resource, amount), known->attempts,
                           known->attempts == 1 ? "" : "s", known->attempts == 1 ? "s" : "")
             : fmt::format("{}: auto: {}, as no attempt of an earlier run is known", resource,

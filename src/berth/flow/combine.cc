@@ -89,12 +89,11 @@ Status Graph::Impl::combine_by(const Step& step, StepState& state) const {
     if (step.by.empty() && variable.files && variable.files->step)
       if (const auto maker = static_cast<std::size_t>(variable.files->step->value);
           !states_[maker].repeats.empty())
-        return wrong(
-            step, variable.line,
-            fmt::format("{}: several tasks of {} are called {}: say by which of its names (by: "
-                        "[NAME]), or give that step a key: that tells them apart",
-                        kCombineNames.name(step.combine), flow_.steps[maker].name,
-                        states_[maker].repeats));
+        return wrong(step, variable.line,
+                     fmt::format("{}: several tasks of {} are called {}: name what distinguishes "
+                                 "them (by: [NAME]), or give that step a key",
+                                 kCombineNames.name(step.combine), flow_.steps[maker].name,
+                                 states_[maker].repeats));
   std::map<std::string, std::vector<std::vector<ElementIndex>>> sets;
   std::vector<const std::string*> order;
   for (std::size_t variable = 0; variable < count; ++variable)
@@ -119,7 +118,7 @@ Status Graph::Impl::combine_by(const Step& step, StepState& state) const {
       if (set[variable].empty() && !step.variables[variable].optional)
         return wrong(
             step, step.variables[variable].line,
-            fmt::format("join: {} has nothing for {}; say optional: [{}] to go on without",
+            fmt::format("join: {} has nothing for {}; write optional: [{}] to continue without it",
                         step.variables[variable].name, *by, step.variables[variable].name));
     }
     if (state.begins.size() / count + combinations > static_cast<std::size_t>(kMostTasks))
@@ -173,14 +172,14 @@ Status Graph::Impl::assign_instance_keys(std::size_t index) {
   if (state.repeats.empty()) return {};
   if (step.names_key)
     return wrong(step, step.line,
-                 fmt::format("{{key}}: several of its tasks are called {}; say what tells them "
-                             "apart, such as key: '{{{}.name}}'",
+                 fmt::format("{{key}}: several of its tasks are called {}; give a key that "
+                             "distinguishes them, such as key: '{{{}.name}}'",
                              state.repeats, step.variables.front().name));
   if (flow_.keyed)
-    notes_.push_back(fmt::format(
-        "{}:{}: several tasks of {} would be called {}, so they are numbered; key: '{{{}.name}}', "
-        "say, tells them apart",
-        step.file, step.line, step.name, state.repeats, step.variables.front().name));
+    notes_.push_back(
+        fmt::format("{}:{}: several tasks of {} would be called {}, so they are numbered; to "
+                    "distinguish them, give a key such as key: '{{{}.name}}'",
+                    step.file, step.line, step.name, state.repeats, step.variables.front().name));
   const std::string repeats = state.repeats;
   BERTH_TRY(assign([](std::int64_t i) -> Result<std::string> { return fmt::format("{}", i); }));
   state.repeats = repeats;

@@ -39,9 +39,9 @@ Result<bool> compare(const JsonValue& left, Sign sign, const std::string& right)
   if (sign == Sign::equal || sign == Sign::unequal)
     return (left.text == right) == (sign == Sign::equal);
   if (!left.number)
-    return fail(ErrorKind::invalid, "'{}' is no number, and {} compares numbers", clip(left.text),
-                kSignNames.name(sign));
-  return fail(ErrorKind::invalid, "'{}', with which it is compared, is no number", clip(right));
+    return fail(ErrorKind::invalid, "'{}' is not a number, and {} compares numbers",
+                clip(left.text), kSignNames.name(sign));
+  return fail(ErrorKind::invalid, "'{}', with which it is compared, is not a number", clip(right));
 }
 
 /// What a person reads: "loss is 0.7, not < 0.5".
@@ -100,7 +100,7 @@ Result<std::string> Graph::Impl::why_skipped(TaskIndex task) const {
   if (of.when.empty()) return std::string();
   if (world_.held)
     if (const auto earlier = world_.held(name(task)))
-      return *earlier ? "" : "its `when` did not hold when an earlier runner looked";
+      return *earlier ? "" : "its `when` was false for an earlier runner";
   for (const auto& term : of.when) {
     BERTH_ASSIGN(auto why, why_not(task, term));
     if (!why.empty()) return why;
@@ -140,7 +140,7 @@ std::string Graph::Impl::why_no_file(TaskIndex task, const Condition& term) cons
   if (there != term.negated) return {};
   return fmt::format("{}: {} {}", term.text,
                      term.path.step ? term.path.text : without_secrets(path),
-                     there ? "is there" : "is not there");
+                     there ? "exists" : "does not exist");
 }
 
 Result<std::string> Graph::Impl::why_no_value(TaskIndex task, const Condition& term) const {
@@ -220,10 +220,10 @@ Result<JsonValue> Graph::Impl::value_of(TaskIndex asking, TaskIndex asked,
   Words told_names;
   for (const auto& each : metrics) told_names.push_back(each.first);
   return wrong(step(asking), step(asking).when_line,
-               fmt::format("when: {}: {} has not told a metric '{}'{}", term.text, name(asked),
+               fmt::format("when: {}: {} has not reported a metric '{}'{}", term.text, name(asked),
                            term.keys.front(),
                            told_names.empty() ? " (print ::berth NAME=VALUE)"
-                                              : "; it told " + join(told_names, ", ")));
+                                              : "; it reported " + join(told_names, ", ")));
 }
 
 Result<JsonValue> Graph::Impl::json_value(TaskIndex asking, TaskIndex asked,
@@ -241,11 +241,11 @@ Result<JsonValue> Graph::Impl::json_value(TaskIndex asking, TaskIndex asked,
   if (entry == nullptr || entry->path != "." ||
       (entry->kind != fileset::Entry::Kind::file &&
        entry->kind != fileset::Entry::Kind::executable))
-    return error("it is no file");
+    return error("it is not a file");
   if (static_cast<std::size_t>(entry->size) > kMostJsonBytes)
     return error(fmt::format("it has {} bytes, more than the {} that a condition reads",
                              entry->size, kMostJsonBytes));
-  if (!world_.content) return error("what it holds is not known here");
+  if (!world_.content) return error("its content is not known here");
   const auto text = world_.content(*entry);
   if (!text && is_short(text.error())) return std::unexpected(text.error());
   if (!text) return error(text.error().message);

@@ -129,8 +129,8 @@ steps:
   EXPECT_EQ(skipped["c"], "metric(t, loss) is '9', not <= '8.5'");
   EXPECT_TRUE(run.contains("b")) << "it is to fail";
   EXPECT_EQ(error("b"),
-            "f.yaml:5: steps.b: when: metric(t, acc): t has not told a metric 'acc'; it told loss, "
-            "other");
+            "f.yaml:5: steps.b: when: metric(t, acc): t has not reported a metric 'acc'; it "
+            "reported loss, other");
 }
 
 TEST_F(Conditions, ThatCannotBeDecidedFailTheirTaskAlone) {
@@ -146,7 +146,7 @@ steps:
             "f.yaml:4: steps.key: when: json(t.r, los): r.json: there is no 'los'; did you mean "
             "'loss'?");
   EXPECT_EQ(error("text"),
-            "f.yaml:5: steps.text: when: json(t.r, name): t: 't' is no number, and < compares "
+            "f.yaml:5: steps.text: when: json(t.r, name): t: 't' is not a number, and < compares "
             "numbers");
   EXPECT_EQ(error("good"), "none");
   EXPECT_TRUE(skipped.empty());

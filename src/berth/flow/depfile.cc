@@ -26,7 +26,7 @@ class RuleReader {
         if (last_target) targets = false;
         if (word->text.size() > fileset::kMostPath) return wrong("a path is too long");
       }
-      if (targets) return wrong("wanted 'TARGET: FILE…' as compilers write it, found no ':'");
+      if (targets) return wrong("expected 'TARGET: FILE…' as compilers write it, got no ':'");
       ++rules_;
     }
     if (rules_ == 0) return fail(ErrorKind::invalid, "there is no rule in it");

@@ -42,7 +42,7 @@ TEST(Depfile, WhatIsNone) {
   EXPECT_EQ(fault_of_depfile(""), "there is no rule in it");
   EXPECT_EQ(fault_of_depfile("\n# nothing\n"), "there is no rule in it");
   EXPECT_EQ(fault_of_depfile("a.o: a.c\n\nhello world\n"),
-            "line 3: wanted 'TARGET: FILE…' as compilers write it, found no ':'");
+            "line 3: expected 'TARGET: FILE…' as compilers write it, got no ':'");
   EXPECT_EQ(fault_of_depfile(std::string_view("a.o: a\0c", 8)), "there is a NUL byte in it");
 }
 

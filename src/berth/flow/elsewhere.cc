@@ -19,10 +19,10 @@ Result<std::string> read_url_map(const Field& field) {
   BERTH_ASSIGN(const Field url, field.get("url"));
   BERTH_ASSIGN(std::string text, exec::process_text(url));
   if (!is_url(text) && names_in(text).empty())
-    return url.error("wanted a URL: https://HOST/PATH or s3://BUCKET/KEY");
+    return url.error("expected a URL: https://HOST/PATH or s3://BUCKET/KEY");
   const auto sum = field.find("sha256");
   if (!sum) return text;
-  if (text.contains('#')) return sum->error("the URL has a checksum already, behind its '#'");
+  if (text.contains('#')) return sum->error("the URL has a checksum already, after its '#'");
   BERTH_ASSIGN(const std::string digits, exec::process_text(*sum));
   const std::string whole = text + "#sha256=" + digits;
   if (names_in(digits).empty())
@@ -59,12 +59,12 @@ std::string place_of_url(const Url& url) {
 Result<std::string> s3_place(const std::string& text, const Field& field) {
   if (!text.starts_with(kS3))
     return field.error(
-        "an output goes to s3://BUCKET/KEY, or beside the flow's file: how to write to that "
-        "address nobody knows");
-  if (text.contains('#')) return field.error("an output has no checksum before it is there");
+        "an output goes to s3://BUCKET/KEY or into the flow's folder: Berth cannot write to that "
+        "address");
+  if (text.contains('#')) return field.error("an output has no checksum before it exists");
   const std::string rest = text.substr(kS3.size());
   if (!rest.contains('/') || rest.starts_with('/') || rest.substr(rest.find('/') + 1).empty())
-    return field.error("wanted s3://BUCKET/KEY");
+    return field.error("expected s3://BUCKET/KEY");
   const auto plain = plain_path(rest);
   if (!plain || !stays_inside(*plain) || (*plain != rest && *plain + "/" != rest))
     return field.error("the key has '//', '.' or '..' in it, which no path of a task can have");

@@ -15,7 +15,7 @@ using Operation = Expression::Operation;
 
 constexpr int kDeepest = 64;
 constexpr std::size_t kLongestExpression = 1000;
-constexpr std::string_view kWanted = "wanted numbers, {attempt}, parameters, + - * /, min, max";
+constexpr std::string_view kWanted = "expected numbers, {attempt}, parameters, + - * /, min, max";
 
 struct Quantity {
   double value = 0;
@@ -35,7 +35,7 @@ Result<Quantity> read_number(std::string_view text, Unit unit) {
     return Quantity{*number, false};
   }
   switch (unit) {
-    case Unit::none: return fail(ErrorKind::invalid, "'{}' is no number", clip(text));
+    case Unit::none: return fail(ErrorKind::invalid, "'{}' is not a number", clip(text));
     case Unit::bytes: {
       BERTH_ASSIGN(const auto bytes, parse_bytes(text));
       return Quantity{static_cast<double>(bytes), true};
@@ -74,7 +74,7 @@ class Parser {
   }
 
   std::unexpected<Error> unexpected_text() const {
-    return fail(ErrorKind::invalid, "{}; found {}", kWanted,
+    return fail(ErrorKind::invalid, "{}; got {}", kWanted,
                 rest_.empty() ? "the end" : fmt::format("'{}'", clip(rest_)));
   }
 
@@ -144,7 +144,7 @@ class Parser {
       add(Kind::attempt);
     } else {
       return fail(ErrorKind::invalid,
-                  "there is no {{{}}} here: only {{attempt}} and parameters of one value",
+                  "{{{}}} is not available here: use {{attempt}} or a parameter of one value",
                   clip(name));
     }
     rest_.remove_prefix(end + 1);
@@ -155,12 +155,12 @@ class Parser {
     const bool automatic = word == "auto" && names_.takes_auto;
     if (word != "min" && word != "max" && !automatic) {
       if (word == "attempt" || names_.parameter(word))
-        return fail(ErrorKind::invalid, "names stand in braces: {{{}}}", word);
+        return fail(ErrorKind::invalid, "write names in braces: {{{}}}", word);
       return unexpected_text();
     }
     rest_.remove_prefix(word.size());
     const std::size_t begin = expression_.operations.size();
-    if (!take('(')) return fail(ErrorKind::invalid, "wanted {}(…)", word);
+    if (!take('(')) return fail(ErrorKind::invalid, "expected {}(…)", word);
     BERTH_TRY(sum());
     while (!automatic && take(',')) {
       BERTH_TRY(sum());

@@ -73,7 +73,7 @@ TEST(Expression, WrongOnesAreRefused) {
   EXPECT_NE(refusal_of("min(1G, 1)").find("without one"), std::string::npos);
   EXPECT_NE(refusal_of("1 / 1G").find("divided"), std::string::npos);
   EXPECT_NE(refusal_of("1G / ({attempt} - 1)").find("divides by 0"), std::string::npos);
-  EXPECT_NE(refusal_of("2G", Unit::none).find("no number"), std::string::npos);
+  EXPECT_NE(refusal_of("2G", Unit::none).find("not a number"), std::string::npos);
   for (const auto* text :
        {"",     "(",      ")",      "1G)",      "(1G",       "1G +",  "* 1G",
         "min",  "min()",  "min(1G", "{attempt", "{}",        "1G 2G", "max(1G,)",
@@ -197,10 +197,10 @@ TEST(AttemptRequest, WhatALaterAttemptWouldAskForIsCheckedFirst) {
             "whole ones");
   EXPECT_EQ(
       told("    timeout: '3m - {attempt} * 1m'\n"),
-      "f.yaml:7: steps.a.timeout: attempt 3 would have a time limit of 0 s, wanted more than 0");
+      "f.yaml:7: steps.a.timeout: attempt 3 would have a time limit of 0 s, expected more than 0");
   EXPECT_NE(told("    resources: {gpu: auto}\n").find("auto is for mem, cpu and timeout"),
             std::string::npos);
-  EXPECT_NE(told("    resources: {mem: '{list} * 1G'}\n").find("parameters of one value"),
+  EXPECT_NE(told("    resources: {mem: '{list} * 1G'}\n").find("parameter of one value"),
             std::string::npos);
   EXPECT_EQ(told("    resources: {mem: 10Q}\n").find("attempt"), std::string::npos);
 }
@@ -227,7 +227,7 @@ TEST(AttemptRequest, AutoTakesWhatIsKnown) {
   const Step& a = flow->steps.front();
   EXPECT_EQ(to_json(a.resources), R"({"cpu":2,"mem":288000000})");
   EXPECT_EQ(a.timeout, std::chrono::seconds(90));
-  EXPECT_EQ(a.automatic, (Words{"mem: auto: 288M, as 4 earlier attempts tell",
+  EXPECT_EQ(a.automatic, (Words{"mem: auto: 288M, as 4 earlier attempts show",
                                 "cpu: auto: 2, as no attempt of an earlier run is known",
                                 "timeout: auto: 1m30s, as 1 earlier attempt tells"}));
   EXPECT_EQ(flow->steps.back().automatic,

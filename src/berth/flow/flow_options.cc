@@ -13,7 +13,7 @@ std::unexpected<Error> unknown(std::string_view option, std::string_view what,
   const auto meant = nearest(name, views);
   return fail(ErrorKind::invalid, "{}: the flow has no {} '{}'; {}", option, what, clip(name),
               !meant.empty()  ? fmt::format("did you mean '{}'?", meant)
-              : known.empty() ? "it has none at all"
+              : known.empty() ? "there are none"
                               : "it has " + join(known, ", "));
 }
 

@@ -145,8 +145,8 @@ steps:
   std::string must = steps;
   must.replace(must.find(", optional: [t]"), 15, "");
   EXPECT_EQ(complaint(must),
-            "f.yaml:6: steps.call: join: t has nothing for C; say optional: [t] "
-            "to go on without");
+            "f.yaml:6: steps.call: join: t has nothing for C; write optional: [t] to continue "
+            "without it");
 }
 
 TEST(Keys, AnOptionalPartnerThatIsNotThereIsTheEmptyText) {
@@ -182,11 +182,11 @@ TEST(Keys, ThatRepeatAreNumbersWithANote) {
   EXPECT_EQ(ready(graph), (Words{"a/0", "a/1"}));
   ASSERT_EQ(graph.notes().size(), 1U);
   EXPECT_EQ(graph.notes()[0],
-            "f.yaml:1: several tasks of a would be called LGPL-2, so they are numbered; key: "
-            "'{f.name}', say, tells them apart");
+            "f.yaml:1: several tasks of a would be called LGPL-2, so they are numbered; to "
+            "distinguish them, give a key such as key: '{f.name}'");
   EXPECT_EQ(complaint("steps: {a: {run: 'x {key}', foreach: {f: l/*}}}", world),
-            "f.yaml:1: steps.a: {key}: several of its tasks are called LGPL-2; say what tells them "
-            "apart, such as key: '{f.name}'");
+            "f.yaml:1: steps.a: {key}: several of its tasks are called LGPL-2; give a key that "
+            "distinguishes them, such as key: '{f.name}'");
   Graph named = build("steps: {a: {run: 'x {key}', foreach: {f: l/*}, key: '{f.name}'}}", world);
   EXPECT_EQ(ready(named), (Words{"a/LGPL-2", "a/LGPL-2.1"}));
   EXPECT_TRUE(named.notes().empty());
@@ -196,8 +196,8 @@ steps:
   b: {run: x, join: {vars: {a: a.o}}}
 )";
   EXPECT_EQ(complaint(join, world),
-            "f.yaml:4: steps.b: join: several tasks of a are called LGPL-2: say by which "
-            "of its names (by: [NAME]), or give that step a key: that tells them apart");
+            "f.yaml:4: steps.b: join: several tasks of a are called LGPL-2: name what "
+            "distinguishes them (by: [NAME]), or give that step a key");
 }
 
 TEST(Keys, ARunOfAnOlderBerthKeepsItsNumbers) {
@@ -232,10 +232,10 @@ TEST(Keys, WrongNamesAreToldWhereTheyStand) {
       "f.yaml:4: steps.a: out.o: an element of v has no 'stme'; it has dir, ext, key, name, s, "
       "stem");
   EXPECT_EQ(of("run: x, foreach: {v: 'r/{treshold}'}"),
-            "f.yaml:4: steps.a.foreach.v: nothing is called {treshold}; did you mean {threshold}?");
+            "f.yaml:4: steps.a.foreach.v: unknown name {treshold}; did you mean {threshold}?");
   EXPECT_EQ(of("run: x, foreach: {v: [1], w: 'r/{v}'}"),
-            "f.yaml:4: steps.a.foreach.w: {v} is a variable of this step; a source can name "
-            "parameters, and parts of its own");
+            "f.yaml:4: steps.a.foreach.w: {v} is a variable of this step; a source can only use "
+            "parameters and its own parts");
   EXPECT_EQ(of("run: x, foreach: {v: [1]}, zip: {w: [1]}"),
             "f.yaml:4: steps.a.zip: a step has one of foreach, zip, join and group");
   EXPECT_EQ(of("run: x, key: '{s}'"),
@@ -245,10 +245,10 @@ TEST(Keys, WrongNamesAreToldWhereTheyStand) {
       "f.yaml:4: steps.a: group.by: an element of v has no 'lane'; it has dir, ext, key, name, "
       "s, stem");
   EXPECT_EQ(of("run: x, group: {vars: {v: m.o}, by: [s]}, out: {o: '{v}'}"),
-            "f.yaml:4: steps.a.out.o: an output cannot be called by a list; put {key} into it");
-  EXPECT_EQ(of("run: x, foreach: {v: {table: t.xls}}"),
-            "f.yaml:4: steps.a.foreach.v.table: a table is a .csv or a .tsv file, and 't.xls' is "
-            "none");
+            "f.yaml:4: steps.a.out.o: an output cannot be named by a list; put {key} into it");
+  EXPECT_EQ(
+      of("run: x, foreach: {v: {table: t.xls}}"),
+      "f.yaml:4: steps.a.foreach.v.table: a table is a .csv or a .tsv file, and 't.xls' is not");
   FakeWorld world;
   world.tables["t.csv"] = "id,read\nA,x\n";
   EXPECT_EQ(of("run: 'x {v.reads}', foreach: {v: {table: t.csv}}", world),

@@ -114,7 +114,7 @@ std::string Graph::Impl::missing_file(const Source& source, const std::string& p
     const Step& of = flow_.steps[named->second];
     if (of.out.empty())
       return fmt::format("there is no file {0}, and the step {0} has no outputs", path);
-    return fmt::format("there is no file {}; of the step an output is named: {}.{}", path, of.name,
+    return fmt::format("there is no file {}; to name an output of the step: {}.{}", path, of.name,
                        of.out.front().name);
   }
   const std::string missing = fmt::format("there is no file {}", path);

@@ -35,13 +35,14 @@ Result<std::string> plain_path(std::string_view path) {
   const auto wrong = [](std::string_view what) { return fail(ErrorKind::invalid, "{}", what); };
   if (path.empty()) return wrong("the path is empty");
   if (path.size() > fileset::kMostPath) return wrong("the path is too long");
-  if (path.find('\0') != std::string_view::npos) return wrong("cannot hold a NUL byte");
+  if (path.find('\0') != std::string_view::npos) return wrong("cannot contain a NUL byte");
   std::string plain = path.starts_with('/') ? "/" : "";
   const std::size_t root = plain.size();
   bool down = false;
   for (const auto name : split(path, '/')) {
     if (name.empty() || name == ".") continue;
-    if (name == ".." && (down || root > 0)) return wrong("'..' may only stand in front of a path");
+    if (name == ".." && (down || root > 0))
+      return wrong("'..' may only be at the beginning of a path");
     down = down || name != "..";
     if (plain.size() > root) plain += '/';
     plain += name;
@@ -87,10 +88,10 @@ Status check_names(std::string_view text, const KnownNames& known, const Field& 
     const std::vector<std::string_view> views(known.values.begin(), known.values.end());
     const auto meant = nearest(name, views);
     if (!meant.empty())
-      return at.error(fmt::format("nothing is called {{{}}}; did you mean {{{}}}?", name, meant));
-    if (known.values.empty()) return at.error(fmt::format("nothing is called {{{}}} here", name));
+      return at.error(fmt::format("unknown name {{{}}}; did you mean {{{}}}?", name, meant));
+    if (known.values.empty()) return at.error(fmt::format("unknown name {{{}}}", name));
     return at.error(
-        fmt::format("nothing is called {{{}}}; known are: {}", name, join(known.values, ", ")));
+        fmt::format("unknown name {{{}}}; known names: {}", name, join(known.values, ", ")));
   }
   return {};
 }

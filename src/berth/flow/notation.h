@@ -20,7 +20,7 @@ inline constexpr std::string_view kStepName =
 /// the parts of a pattern.
 bool valid_value_name(std::string_view name);
 inline constexpr std::string_view kValueName =
-    "a name is made of letters, digits and '_', at most 64, begins with none of the digits, and is "
+    "a name consists of at most 64 letters, digits and '_', does not begin with a digit, and is "
     "neither params_file nor index";
 
 /// A path as it is compared: without "." and double slashes or one at its end, ".." in front only.

@@ -55,11 +55,12 @@ class FilesReader {
     if (read.parent)
       for (const auto key : kOfRun)
         if (const auto field = read.root.find(key))
-          return field->error("belongs to a run, and stands in the flow's own file, " + file_);
+          return field->error("belongs to the whole run: write it in the flow's main file, " +
+                              file_);
     if (!heads)
       for (const std::string_view key : {"in", "out"})
         if (const auto field = read.root.find(key))
-          return field->error("stands in the file of a sub-flow, and not in one that is included");
+          return field->error("belongs in the file of a sub-flow, not in an included file");
     const Field root = read.root;
     files_.files.push_back(std::move(read));
     BERTH_TRY(take_params(root, index, heads));
@@ -117,7 +118,7 @@ class FilesReader {
   /// Reads the file that a field names.
   Result<FlowFile> open(const Field& field, std::size_t parent) {
     BERTH_ASSIGN(const std::string named, exec::process_text(field));
-    if (named.empty() || named.contains('\0')) return field.error("is no path of a file");
+    if (named.empty() || named.contains('\0')) return field.error("is not the path of a file");
     const std::string path = path_from(file(parent).path, named);
     std::string chain = file(parent).path;
     for (std::optional<std::size_t> at = parent; at; at = file(*at).parent) {
@@ -126,8 +127,9 @@ class FilesReader {
         return field.error(fmt::format("a file within itself: {} -> {}", chain, path));
     }
     if (files_.files.size() == kMostFiles)
-      return field.error(fmt::format("a flow has at most {} files", kMostFiles));
-    auto text = read_ ? read_(path) : fail(ErrorKind::not_found, "nothing is read here");
+      return field.error(fmt::format("a flow can have at most {} files", kMostFiles));
+    auto text =
+        read_ ? read_(path) : fail(ErrorKind::not_found, "it is read only in the main file");
     const std::string name = path_from(file_, path);
     if (!text)
       return field.error(text.error().kind == ErrorKind::not_found
@@ -149,7 +151,7 @@ class FilesReader {
     }
     if (steps->is_list())
       return steps->error(
-          "wanted names and their steps, found a list: write 'NAME:' in place of '- '");
+          "expected names and their steps, got a list: write 'NAME:' in place of '- '");
     BERTH_ASSIGN(const auto entries, steps->entries());
     if (entries.empty()) return steps->error("there is no step");
     for (const auto& [name, field] : entries) {
@@ -159,7 +161,7 @@ class FilesReader {
       const auto number = flow ? -1 - static_cast<std::int64_t>(files_.scopes.size())
                                : static_cast<std::int64_t>(files_.steps.size());
       if (const auto [known, is_new] = files_.names.try_emplace(full, number); !is_new)
-        return field.error("a step of this name stands in " + place_of(known->second) + ", too");
+        return field.error("a step of this name is in " + place_of(known->second) + ", too");
       if (flow)
         BERTH_TRY(take_sub_flow(field, *flow, index, full));
       else
@@ -182,7 +184,7 @@ class FilesReader {
         return found->error(
             fmt::format("a sub-flow is taken in once; its steps may have a {}", key));
     for (const std::string_view key : {"run", "script"})
-      if (const auto found = field.find(key)) return found->error("a step has this or flow");
+      if (const auto found = field.find(key)) return found->error("a step has either this or flow");
     BERTH_TRY(field.expect_keys(kSubFlowFormat));
     BERTH_ASSIGN(auto read, open(flow, index));
     read.scope = files_.scopes.size();
@@ -249,7 +251,7 @@ class FilesReader {
   static std::string meant_text(std::string_view name, const Words& known) {
     const auto meant = nearest(name, std::vector<std::string_view>(known.begin(), known.end()));
     return !meant.empty()  ? fmt::format("did you mean '{}'?", meant)
-           : known.empty() ? "it has none at all"
+           : known.empty() ? "there are none"
                            : "it has " + join(known, ", ");
   }
 

@@ -9,6 +9,7 @@
 #include "berth/flow/notation.h"
 #include "berth/flow/read_life.h"
 #include "berth/flow/read_step.h"
+#include "berth/resource/resources.h"
 
 namespace berth::flow {
 namespace {
@@ -27,7 +28,7 @@ Status read_outputs(const Field& field, const std::string& directory, Step& step
       continue;
     }
     if (is_foreign_url(text))
-      return value.error("an output goes to s3:// or beside the flow's file");
+      return value.error("an output goes to s3:// or into the flow's folder");
     const auto plain = plain_path(text);
     if (!plain) return value.error(plain.error());
     if (!stays_inside(*plain))
@@ -144,9 +145,9 @@ Status check_fits(const Flow& flow, const Resources& total) {
   for (const auto& step : flow.steps) {
     const auto name = total.first_short(step.resources);
     if (name.empty()) continue;
-    return fail(ErrorKind::invalid, "{}:{}: steps.{}.resources: {} {}, where all there is is {}",
+    return fail(ErrorKind::invalid, "{}:{}: steps.{}.resources: {}: requested {}, the total is {}",
                 step.file, step.resources_line > 0 ? step.resources_line : step.line, step.name,
-                name, format_amount(name, step.resources.get(name)),
+                name, requested_amount(name, step.resources.get(name)),
                 format_amount(name, total.get(name)));
   }
   return {};

@@ -47,7 +47,7 @@ TEST(ReadFlow, TheShellIsTheStrictOneUnlessTheFileOrTheStepSaysOtherwise) {
       << "as an older run was submitted";
   EXPECT_EQ(spec(build("steps: {a: {run: x | y}}"), "a").command,
             (Words{"bash", "--norc", "-euo", "pipefail", "-c", "x | y"}));
-  EXPECT_NE(complaint("steps: {a: {run: x, shell: bahs}}").find("wanted bash, sh or a list"),
+  EXPECT_NE(complaint("steps: {a: {run: x, shell: bahs}}").find("expected bash, sh or a list"),
             std::string::npos);
 }
 
@@ -91,10 +91,10 @@ TEST(ReadFlow, ContainersAreOfTheFileOrOfTheStep) {
   EXPECT_NE(
       complaint("steps: {a: {run: x, image: '-v'}}").find("steps.a.image: the name of an image"),
       std::string::npos);
-  EXPECT_NE(complaint("steps: {a: {run: x, network: false}}")
-                .find("steps.a.network: without an image or a sandbox the tasks have the machine's "
-                      "network"),
-            std::string::npos);
+  EXPECT_NE(
+      complaint("steps: {a: {run: x, network: false}}")
+          .find("steps.a.network: without an image or a sandbox, tasks have the machine's network"),
+      std::string::npos);
   EXPECT_NE(complaint("steps: {a: {run: x, network: often}}").find("steps.a.network"),
             std::string::npos);
   EXPECT_NE(complaint("steps: {a: {run: x, imgae: y}}").find("image"), std::string::npos);
@@ -111,7 +111,7 @@ TEST(ReadFlow, SandboxesAreOfTheFileOrOfTheStepAndMayShowMore) {
   EXPECT_FALSE(flow.steps[2].container.isolated());
   EXPECT_TRUE(flow.steps[3].container.isolated());
   for (const auto& [wrong, said] : {std::pair("sandbox: maybe", "steps.a.sandbox"),
-                                    std::pair("sandbox: [data]", "wanted a path from"),
+                                    std::pair("sandbox: [data]", "expected a path from"),
                                     std::pair("sandbox: {a: b}", "steps.a.sandbox")})
     EXPECT_NE(complaint(fmt::format("steps: {{a: {{run: x, {}}}}}", wrong)).find(said),
               std::string::npos)
@@ -121,7 +121,7 @@ TEST(ReadFlow, SandboxesAreOfTheFileOrOfTheStepAndMayShowMore) {
 TEST(ReadFlow, NoCoreIsNoneAndNoTimeAnError) {
   EXPECT_TRUE(read("steps: {a: {run: x, resources: {cpu: 0}}}").steps[0].resources.empty());
   EXPECT_EQ(to_string(read("steps: {a: {run: x, resources: {}}}").steps[0].resources), "cpu 1");
-  EXPECT_NE(complaint("steps: {a: {run: x, timeout: 0s}}").find("timeout: wanted more than 0"),
+  EXPECT_NE(complaint("steps: {a: {run: x, timeout: 0s}}").find("timeout: expected more than 0"),
             std::string::npos);
 }
 
@@ -177,8 +177,8 @@ TEST(ReadFlow, WrongKeysAndNames) {
        "f.yaml:2: steps.1a: a name is made of letters, digits, '_' and '-', at most 64, and begins "
        "with a letter or '_'"},
       {"steps:\n  a: {run: x, params: {index: 1}}",
-       "f.yaml:2: steps.a.params.index: a name is made of letters, digits and '_', at most 64, "
-       "begins with none of the digits, and is neither params_file nor index"},
+       "f.yaml:2: steps.a.params.index: a name consists of at most 64 letters, digits and '_', "
+       "does not begin with a digit, and is neither params_file nor index"},
       {"steps:\n  a: {run: x, params: {p: 1}, foreach: {p: [1]}}",
        "f.yaml:2: steps.a.foreach.p: 'p' is a parameter too"},
       {"steps:\n  a: {run: x, foreach: {}}", "f.yaml:2: steps.a.foreach: names no variable"},
@@ -186,13 +186,13 @@ TEST(ReadFlow, WrongKeysAndNames) {
       {"steps:\n  split: {run: x}\n  b: {run: x, needs: [splt]}",
        "f.yaml:3: steps.b.needs[0]: no step is called 'splt'; did you mean 'split'?"},
       {"steps:\n  a: {run: x, retries: -1}",
-       "f.yaml:2: steps.a.retries: wanted 0 to 1000, found -1"},
+       "f.yaml:2: steps.a.retries: expected 0 to 1000, got -1"},
       {"steps:\n  a: {run: x, out: {o: /tmp/x}}",
        "f.yaml:2: steps.a.out.o: an output stays in the folder of the flow's file"},
       {"steps:\n  a: {run: x, out: {o: ../x}}",
        "f.yaml:2: steps.a.out.o: an output stays in the folder of the flow's file"},
       {"steps:\n  a: {run: x, out: {o: a/../x}}",
-       "f.yaml:2: steps.a.out.o: '..' may only stand in front of a path"},
+       "f.yaml:2: steps.a.out.o: '..' may only be at the beginning of a path"},
       {"steps:\n  a: {run: x, out: {o: ./}}", "f.yaml:2: steps.a.out.o: the path names no file"}};
   expect_complaints(kCases);
 }
@@ -206,15 +206,15 @@ TEST(ReadFlow, WrongReferencesAndPlaceholders) {
        "f.yaml:3: steps.b.in.i: a.o is a file: nothing lies in it (a directory's path ends in "
        "'/')"},
       {"steps:\n  a: {run: x, out: {o: p/}}\n  b: {run: x, in: {i: a.o/../x}}",
-       "f.yaml:3: steps.b.in.i: leads out of the output"},
+       "f.yaml:3: steps.b.in.i: leads outside of the output"},
       {"steps:\n  a:\n    run: cat {in.txt}\n    in: {text: x}",
-       "f.yaml:3: steps.a.run: nothing is called {in.txt}; did you mean {in.text}?"},
+       "f.yaml:3: steps.a.run: unknown name {in.txt}; did you mean {in.text}?"},
       {"steps:\n  a: {run: 'cat {out.o}'}",
-       "f.yaml:2: steps.a.run: nothing is called {out.o}; known are: params_file, attempt"},
+       "f.yaml:2: steps.a.run: unknown name {out.o}; known names: params_file, attempt"},
       {"steps:\n  a: {run: x, in: {i: 'd/{nam}'}, params: {name: 1}}",
-       "f.yaml:2: steps.a.in.i: nothing is called {nam}; did you mean {name}?"},
+       "f.yaml:2: steps.a.in.i: unknown name {nam}; did you mean {name}?"},
       {"steps:\n  a: {run: x, out: {o: 'd/{index}'}}",
-       "f.yaml:2: steps.a.out.o: nothing is called {index} here"},
+       "f.yaml:2: steps.a.out.o: unknown name {index}"},
       {"steps:\n  a: {run: x, foreach: {v: [1]}, out: {o: same}}",
        "f.yaml:2: steps.a.out.o: all tasks of the foreach would write 'same'; put {key} into it"},
       {"steps:\n  a: {run: 'echo `cat {in.i}`', in: {i: x}}",
@@ -259,10 +259,11 @@ TEST(ReadFlow, WhatTheWorldLacksAndTwoWriters) {
       {"steps:\n  a: {run: x, out: {o: p, q: p}}",
        "f.yaml:2: steps.a: out.q: a writes p, where a writes too; two outputs cannot be one"},
       {"steps:\n  a: {run: x, foreach: {v: [1, 2, 1]}, out: {o: 'p{v}'}}",
-       "f.yaml:2: steps.a: out.o: a/2 writes p1, where a/0 writes too; every task needs a path of "
-       "its own: put {index} or what tells them apart into it"},
+       "f.yaml:2: steps.a: out.o: a/2 writes p1, where a/0 writes too; every task needs a separate "
+       "path: put {index} or a value that distinguishes them into it"},
       {"steps:\n  a: {run: x, foreach: {v: [/etc]}, out: {o: '{v}'}}",
-       "f.yaml:2: steps.a: out.o: '/etc' of a/%2Fetc is no path in the folder of the flow's file"},
+       "f.yaml:2: steps.a: out.o: '/etc' of a/%2Fetc is not a path in the folder of the flow's "
+       "file"},
       {"steps:\n  a: {run: x, out: {o: x.txt}}\n  b: {run: x, in: {i: '*.txt'}}",
        "f.yaml:3: steps.b: x.txt is made by step a (out.o): write a.o"},
       {"steps:\n  a: {run: x, out: {o: data/c, p: q}}\n  b: {run: x, in: {i: data}}",
@@ -279,7 +280,7 @@ TEST(ReadFlow, WhatNeverFits) {
   total.set(Known::gpu, 1);
   EXPECT_EQ(
       check_fits(flow, total).error(),
-      (Error{ErrorKind::invalid, "f.yaml:5: steps.b.resources: gpu 4, where all there is is 1"}));
+      (Error{ErrorKind::invalid, "f.yaml:5: steps.b.resources: gpu: requested 4, the total is 1"}));
   total.set(Known::gpu, 4);
   EXPECT_TRUE(check_fits(flow, total));
 }
@@ -299,33 +300,34 @@ TEST(ReadFlow, WrongConditions) {
         "json(s.o, a.b, 'c.d') != x and mode == x", "json(s.d/{mode}.json, x) == ''"})
     EXPECT_EQ(with(good), "nothing") << good;
   const std::pair<std::string_view, std::string_view> kCases[] = {
-      {"mode", "wanted ==, !=, <, <=, > or >=, found 'the end'"},
-      {"", "wanted the name of a value, found 'the end'"},
+      {"mode", "expected ==, !=, <, <=, > or >=, got 'the end'"},
+      {"", "expected the name of a value, got 'the end'"},
       {"mod == 1", "no value is called 'mod'; did you mean 'mode'?"},
       {"1 == 1",
        "no value is called '1'; a term names a parameter or a variable of the step, or env.NAME"},
-      {"mode == 1 or mode == 2", "terms are joined by 'and' alone; found 'or'"},
-      {"mode == 1 and", "wanted the name of a value, found 'the end'"},
-      {"not mode == 1", "'not' stands before exists(…) only; else say !="},
-      {"mode == ", "wanted what to compare with, found 'the end'"},
-      {"mode = 1", "'=' means nothing here; to compare say =="},
+      {"mode == 1 or mode == 2", "terms can only be joined by 'and'; got 'or'"},
+      {"mode == 1 and", "expected the name of a value, got 'the end'"},
+      {"not mode == 1", "'not' is only allowed before exists(…); otherwise use !="},
+      {"mode == ", "expected what to compare with, got 'the end'"},
+      {"mode = 1", "'=' is not allowed here; to compare say =="},
       {"mode == 'x", "a quote is not closed"},
-      {"exists(x", "wanted ')', found 'the end'"},
-      {"exists(a/../b)", "'..' may only stand in front of a path"},
-      {"exists({x})", "nothing is called {x}; known are: mode"},
-      {"mode < fast", "< compares numbers; 'fast' is none"},
-      {"mode == {mod}", "nothing is called {mod}; did you mean {mode}?"},
-      {"metric(s) < 1", "wanted metric(STEP, NAME), found 1 of the two"},
-      {"metric(s loss) < 1", "wanted metric(STEP, NAME), found 'loss'"},
+      {"exists(x", "expected ')', got 'the end'"},
+      {"exists(a/../b)", "'..' may only be at the beginning of a path"},
+      {"exists({x})", "unknown name {x}; known names: mode"},
+      {"mode < fast", "< compares numbers; 'fast' is not a number"},
+      {"mode == {mod}", "unknown name {mod}; did you mean {mode}?"},
+      {"metric(s) < 1", "expected metric(STEP, NAME), got 1 of the two"},
+      {"metric(s loss) < 1", "expected metric(STEP, NAME), got 'loss'"},
       {"metric(zzz, loss) < 1", "no step is called 'zzz'; there are a, s"},
-      {"metric(s, loss", "wanted metric(STEP, NAME), found 'the end'"},
-      {"metric(s, loss,) > 1", "wanted metric(STEP, NAME), found ')'"},
-      {"metric(s, loss)", "wanted ==, !=, <, <=, > or >=, found 'the end'"},
+      {"metric(s, loss", "expected metric(STEP, NAME), got 'the end'"},
+      {"metric(s, loss,) > 1", "expected metric(STEP, NAME), got ')'"},
+      {"metric(s, loss)", "expected ==, !=, <, <=, > or >=, got 'the end'"},
       {"json(s.o) == 1",
-       "wanted json(STEP.OUTPUT, KEY): a file that a step writes, and a key in it"},
-      {"json(x.json, a) == 1", "'x.json' is no output of a step; wanted json(STEP.OUTPUT, KEY)"},
-      {"json(s.o, a..b) == 1", "'a..b' is no way to a value: keys are joined by single dots"},
-      {"json(s.d/*, a) == 1", "'s.d/*' is a pattern; wanted one file"},
+       "expected json(STEP.OUTPUT, KEY): a file that a step writes, and a key in it"},
+      {"json(x.json, a) == 1",
+       "'x.json' is not an output of a step; expected json(STEP.OUTPUT, KEY)"},
+      {"json(s.o, a..b) == 1", "'a..b' is not a path to a value: join keys with single dots"},
+      {"json(s.d/*, a) == 1", "'s.d/*' is a pattern; expected one file"},
       {"json(s.d, a) == 1",
        "json(s.d, a): the output is a directory; name a file in it: s.d/FILE"}};
   for (const auto& [when, message] : kCases) {

@@ -14,7 +14,7 @@ Result<std::vector<std::string>> read_depfile_key(const Field& step_field, const
   BERTH_ASSIGN(step.depfile, exec::process_text(*field));
   step.depfile_line = field->node().line;
   if (step.out.empty())
-    return field->error("a step without outputs runs each time: there is nothing to find out");
+    return field->error("a step without outputs runs each time: nothing can be cached");
   KnownNames all = known;
   for (const auto& output : step.out) all.values.push_back("out." + output.name);
   for (const auto& input : step.in) all.values.push_back("in." + input.name);
@@ -32,9 +32,10 @@ Status read_lifetimes(const Field& step_field, Step& step) {
     step.*flag = choice == 1;
     if (step.*flag && step.out.empty()) return field->error("the step has no outputs");
     if (step.*flag && std::ranges::any_of(step.out, &Output::s3))
-      return field->error("that is for outputs beside the flow's file, and one goes to s3://");
+      return field->error("this is for outputs in the flow's folder, and one output goes to s3://");
     if (step.temp && step.protect)
-      return field->error("what is temporary goes by itself, and what is protected stays");
+      return field->error(
+          "temporary outputs are removed and protected outputs are kept: choose one");
   }
   return {};
 }
@@ -46,9 +47,10 @@ Status check_temporary(const Flow& flow) {
     if (step.temp && std::ranges::none_of(flow.steps, [&](const Step& other) {
           return std::ranges::find(other.after, index) != other.after.end();
         }))
-      return fail(ErrorKind::invalid,
-                  "{}:{}: steps.{}.temp: no step reads what it writes: it would go at once",
-                  step.file, step.line, step.name);
+      return fail(
+          ErrorKind::invalid,
+          "{}:{}: steps.{}.temp: no step reads its outputs: they would be removed immediately",
+          step.file, step.line, step.name);
   }
   return {};
 }
@@ -66,9 +68,8 @@ Status check_depfiles(const Flow& flow) {
     if (step.depfile.empty()) continue;
     if (!flow.clusters.empty())
       return fail(ErrorKind::invalid,
-                  "{}:{}: steps.{}.depfile: a task with a depfile reads what is beside the flow's "
-                  "file, which is not there on other machines (cluster); declare what it reads in "
-                  "`in`",
+                  "{}:{}: steps.{}.depfile: a task with a depfile reads the flow's folder, which "
+                  "is not on other machines (cluster); declare what it reads with `in`",
                   step.file, step.depfile_line, step.name);
   }
   return {};

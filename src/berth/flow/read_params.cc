@@ -10,7 +10,7 @@ Result<Words> read_words(const Field& field) {
   Words words;
   if (field.is_map())
     return field.error(
-        "wanted a value or a list of them, found a map (ranges are for experiments)");
+        "expected a value or a list of them, got a map (ranges are for experiments)");
   if (!field.is_list()) {
     BERTH_ASSIGN(std::string text, exec::process_text(field));
     words.push_back(std::move(text));

@@ -17,7 +17,7 @@ Result<Words> interpreter_of(const Field& step, std::string_view script) {
     BERTH_ASSIGN(const std::string text, exec::process_text(*shell));
     if (text != "bash") {
       const auto parts = words(text);
-      if (parts.empty()) return shell->error("wanted a program, such as python3");
+      if (parts.empty()) return shell->error("expected a program, such as python3");
       return Words(parts.begin(), parts.end());
     }
   } else if (script.starts_with("#!")) {
@@ -33,7 +33,7 @@ Result<Words> interpreter_of(const Field& step, std::string_view script) {
 
 Status read_script(const Field& step_field, const Field& script, Step& step) {
   if (step_field.find("run"))
-    return script.error("a step has a run or a script, and this has both");
+    return script.error("a step needs either run or script, and this one has both");
   BERTH_ASSIGN(step.script, exec::process_text(script));
   if (trim(step.script).empty()) return script.error("the script is empty");
   BERTH_ASSIGN(step.run.words, interpreter_of(step_field, step.script));

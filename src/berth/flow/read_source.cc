@@ -15,7 +15,7 @@ std::string no_output(std::string_view step, std::string_view name,
   if (meant.empty() && names.size() == 1) meant = names.front();
   return fmt::format("step '{}' has no output '{}'{} (a file of that name: ./{}.{})", step,
                      clip(name),
-                     names.empty()   ? ": it has none at all; to wait for it say needs"
+                     names.empty()   ? ": it has no outputs; to wait for it use `needs`"
                      : meant.empty() ? "; it has " + join(Words(names.begin(), names.end()), ", ")
                                      : fmt::format("; did you mean {}.{}?", step, meant),
                      step, clip(name));
@@ -34,10 +34,9 @@ class SourceReader {
       return source;
     }
     if (is_foreign_url(named))
-      return field_.error(
-          fmt::format("'{0}' is nothing that can be fetched: https://, http:// and "
-                      "s3:// are (a file of that name: ./{0})",
-                      clip(named)));
+      return field_.error(fmt::format(
+          "'{0}' cannot be downloaded: use https://, http:// or s3:// (a file of that name: ./{0})",
+          clip(named)));
     const Scope& of = known_.files.scopes[scope];
     const auto slash = std::min(named.find('/'), named.size());
     const auto head = named.substr(0, slash);
@@ -94,7 +93,7 @@ class SourceReader {
                       step, name));
     const auto plain = plain_path(below);
     if (!plain) return field_.error(plain.error());
-    if (!stays_inside(*plain)) return field_.error("leads out of the output");
+    if (!stays_inside(*plain)) return field_.error("leads outside of the output");
     source.pattern = *plain;
     return source;
   }
@@ -114,9 +113,9 @@ class SourceReader {
     }
     if (alias->second.text.empty())
       return field_.error(fmt::format(
-          "nothing is given for the input {}: where the flow is taken in, say in: {{{}: …}}", name,
-          name));
-    if (++depth_ > kMostFiles) return field_.error("stands for itself");
+          "no value is given for the input {}: where the flow is included, write in: {{{}: …}}",
+          name, name));
+    if (++depth_ > kMostFiles) return field_.error("refers to itself");
     std::string text = alias->second.text;
     if (!below.empty()) text += (text.ends_with('/') ? "" : "/") + std::string(below);
     return read(text, alias->second.scope);

@@ -28,8 +28,7 @@ class StepReader {
     step_.line = field_.node().line;
     if (field_.is_scalar() && !field_.node().text.contains(':'))
       return field_.error(
-          fmt::format("wanted a map, found '{0}'; a command stands in run: {{run: "
-                      "'{0}'}}",
+          fmt::format("expected a map, got '{0}'; write a command as {{run: '{0}'}}",
                       clip(field_.node().text, 60)));
     BERTH_TRY(field_.expect_keys(kStepFormat));
     if (const auto field = field_.find("params")) {
@@ -177,7 +176,7 @@ class StepReader {
         return std::ranges::find(names_.variables, name) != names_.variables.end();
       };
       if (step_.combine == Combine::group && std::ranges::any_of(names, is_variable))
-        return entries[i].second.error("an output cannot be called by a list; put {key} into it");
+        return entries[i].second.error("an output cannot be named by a list; put {key} into it");
       if (std::ranges::any_of(step_.variables, [&](const Variable& variable) {
             return variable.optional && std::ranges::any_of(names, [&](std::string_view name) {
                      return name.substr(0, name.find('.')) == variable.name;
@@ -199,7 +198,8 @@ class StepReader {
     if (const auto script = field_.find("script")) return read_script(field_, *script, step_);
     const auto shell = field_.find("shell");
     if (shell && !field_.find("run"))
-      return shell->error("'run' is missing: shell only says what runs it, bash or sh");
+      return shell->error(
+          "'run' is missing: shell only chooses the program that runs it, bash or sh");
     BERTH_ASSIGN(const Field run, field_.get("run"));
     BERTH_ASSIGN(step_.run, exec::read_command(run));
     BERTH_ASSIGN(step_.run.shell, exec::read_shell(field_, known_.shell));

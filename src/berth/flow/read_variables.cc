@@ -31,7 +31,7 @@ class VariablesReader {
       return key ? key->error("a step without foreach is one task, and needs none") : Status();
     if (step_.combine == Combine::join || step_.combine == Combine::group) {
       if (of->is_map() && !of->find("vars"))
-        return of->error(fmt::format("its variables stand below vars: {}: {{vars: {{…}}}}",
+        return of->error(fmt::format("write its variables below vars: {}: {{vars: {{…}}}}",
                                      kCombineNames.name(step_.combine)));
       BERTH_TRY(of->expect_keys(kCombineFormat));
       BERTH_ASSIGN(const Field variables, of->get("vars"));
@@ -95,7 +95,7 @@ class VariablesReader {
     }));
     if (!plain) return table.error(plain.error());
     if (!plain->ends_with(".csv") && !plain->ends_with(".tsv"))
-      return table.error(fmt::format("a table is a .csv or a .tsv file, and '{}' is none", *plain));
+      return table.error(fmt::format("a table is a .csv or a .tsv file, and '{}' is not", *plain));
     variable.table = *std::move(plain);
     return {};
   }
@@ -107,11 +107,10 @@ class VariablesReader {
     for (const auto& name : names_in(variable.files->text)) {
       if (param(name) != nullptr) continue;
       if (const auto meant = near_miss(name, params); !meant.empty())
-        return field.error(
-            fmt::format("nothing is called {{{}}}; did you mean {{{}}}?", name, meant));
+        return field.error(fmt::format("unknown name {{{}}}; did you mean {{{}}}?", name, meant));
       if (std::ranges::find(step_.variables, name, &Variable::name) != step_.variables.end())
         return field.error(fmt::format(
-            "{{{}}} is a variable of this step; a source can name parameters, and parts of its own",
+            "{{{}}} is a variable of this step; a source can only use parameters and its own parts",
             name));
       if (!valid_value_name(name)) return field.error(kValueName);
       variable.own_names.push_back(name);
@@ -136,7 +135,7 @@ class VariablesReader {
       found->optional = true;
     }
     if (std::ranges::all_of(step_.variables, &Variable::optional))
-      return optional->error("one variable has to be there");
+      return optional->error("expected at least one variable");
     return {};
   }
 

@@ -63,8 +63,8 @@ Status Graph::Impl::replace(TaskIndex task, std::vector<fileset::Fileset> output
   for (std::size_t i = 0; i < outputs.size(); ++i)
     if (fileset::paths(outputs[i]) != fileset::paths(known->second[i]))
       return wrong(step(task), step(task).out[i].line,
-                   fmt::format("out.{}: {} was made again, and holds other files than before, on "
-                               "which tasks were based; run it with --force {}",
+                   fmt::format("out.{}: {} was made again and contains other files than the ones "
+                               "that tasks already used; run it with --force {}",
                                step(task).out[i].name, name(task), step(task).name));
   known->second = std::move(outputs);
   return {};

@@ -225,7 +225,7 @@ Result<std::string> Graph::Impl::depfile_path(
   const auto plain = plain_path(path);
   if (!plain || !stays_inside(*plain))
     return wrong(of, of.depfile_line,
-                 fmt::format("depfile: '{}' is no path in the task's directory", path));
+                 fmt::format("depfile: '{}' is not a path in the task's directory", path));
   return *plain;
 }
 

@@ -55,7 +55,7 @@ class TableReader {
     for (;;) {
       BERTH_ASSIGN(std::string field, take_field());
       if (field.find('\0') != std::string::npos || valid_utf8(field) != field)
-        return wrong("field {} is no UTF-8 text", fields.size() + 1);
+        return wrong("field {} is not UTF-8 text", fields.size() + 1);
       fields.push_back(std::move(field));
       if (at_ < text_.size() && text_[at_] == separator_) {
         ++at_;

@@ -30,7 +30,7 @@ TEST(Table, SaysWhereItIsWrong) {
   EXPECT_EQ(complaint("a\n\"x\ny"), "s.csv:2: a quote is not closed");
   EXPECT_EQ(complaint("a\n\"x\"y\n"), "s.csv:2: text follows a closed quote: y");
   EXPECT_EQ(complaint("\n\n"), "s.csv:2: the table is empty: its first line names the columns");
-  EXPECT_EQ(complaint("a\n\xff\n"), "s.csv:2: field 1 is no UTF-8 text");
+  EXPECT_EQ(complaint("a\n\xff\n"), "s.csv:2: field 1 is not UTF-8 text");
   EXPECT_EQ(complaint("a\n", "s.xls"), "s.xls: a table is a .csv or a .tsv file");
   EXPECT_EQ(complaint("a\n1\n"), "nothing");
 }

@@ -141,12 +141,13 @@ void Graph::Impl::count_producers(std::size_t index) {
 std::string Graph::Impl::two_writers(TaskIndex task, TaskIndex other) const {
   if (task == other) return "; two outputs cannot be one";
   if (step_at(task) == step_at(other))
-    return "; every task needs a path of its own: put {index} or what tells them apart into it";
+    return "; every task needs a separate path: put {index} or a value that distinguishes them "
+           "into it";
   const Step& mine = step(task);
   const Step& its = step(other);
   return fmt::format(" ({}line {}){}", mine.file == its.file ? "" : its.file + ", ", its.line,
                      mine.name.contains('.') || its.name.contains('.')
-                         ? "; where a sub-flow is taken in, dir: puts its outputs into a folder"
+                         ? "; where a sub-flow is included, dir: puts its outputs into a folder"
                          : "");
 }
 
@@ -162,9 +163,10 @@ Status Graph::Impl::register_outputs(std::size_t index) {
             step, output.line,
             fmt::format("out.{}: {}: {}", output.name, url, parse_url(url).error().message));
       if (!plain || *plain != path || !stays_inside(path))
-        return wrong(step, output.line,
-                     fmt::format("out.{}: '{}' of {} is no path in the folder of the flow's file",
-                                 output.name, path, name(task)));
+        return wrong(
+            step, output.line,
+            fmt::format("out.{}: '{}' of {} is not a path in the folder of the flow's file",
+                        output.name, path, name(task)));
       if (const auto other = writer_of(path))
         return wrong(step, output.line,
                      fmt::format("out.{}: {} writes {}, where {} writes too{}", output.name,

@@ -36,7 +36,7 @@ Result<std::vector<Token>> tokens_of(std::string_view text, const Field& at) {
                  ? 1
                  : std::min(text.find_first_of(" \t\n()=!<>'\""), text.size());
     if (size == 0)
-      return at.error(fmt::format("'{}' means nothing here{}", text[0],
+      return at.error(fmt::format("'{}' is not allowed here{}", text[0],
                                   text[0] == '=' ? "; to compare say ==" : ""));
     tokens.push_back({std::string(text.substr(0, size))});
     text.remove_prefix(size);
@@ -58,7 +58,7 @@ class Reader {
       if (next_ == tokens_.size()) return terms;
       if (terms.size() == kMostTerms) return at_.error("too many terms");
       if (!tokens_[next_].is("and"))
-        return at_.error(fmt::format("terms are joined by 'and' alone; found '{}'", clip(peek())));
+        return at_.error(fmt::format("terms can only be joined by 'and'; got '{}'", clip(peek())));
       ++next_;
     }
   }
@@ -85,14 +85,14 @@ class Reader {
                                                      ">=", "(",  ")", "and"};
     if (next_ == tokens_.size() ||
         std::ranges::any_of(kSigns, [&](auto sign) { return tokens_[next_].is(sign); }))
-      return at_.error(fmt::format("wanted {}, found '{}'", what, clip(peek())));
+      return at_.error(fmt::format("expected {}, got '{}'", what, clip(peek())));
     return tokens_[next_++];
   }
 
   /// Up to the closing parenthesis, with commas between them.
   Result<std::vector<Token>> take_arguments(std::string_view usage) {
     const auto wrong = [&](std::string_view found) {
-      return at_.error(fmt::format("wanted {}, found '{}'", usage, clip(found)));
+      return at_.error(fmt::format("expected {}, got '{}'", usage, clip(found)));
     };
     std::vector<Token> found;
     bool wants = true;
@@ -125,11 +125,11 @@ class Reader {
       BERTH_ASSIGN(const Token path, take_value("a path"));
       BERTH_ASSIGN(term.path, sources_.file(path.text));
       BERTH_TRY(check_names(term.path.pattern, known_, at_));
-      if (!take(")")) return at_.error(fmt::format("wanted ')', found '{}'", clip(peek())));
+      if (!take(")")) return at_.error(fmt::format("expected ')', got '{}'", clip(peek())));
       term.text = fmt::format("{}exists({})", term.negated ? "not " : "", path.text);
       return term;
     }
-    if (term.negated) return at_.error("'not' stands before exists(…) only; else say !=");
+    if (term.negated) return at_.error("'not' is only allowed before exists(…); otherwise use !=");
     if (take_function("metric")) {
       BERTH_TRY(read_metric(term));
     } else if (take_function("json")) {
@@ -148,7 +148,7 @@ class Reader {
     constexpr std::string_view kUsage = "metric(STEP, NAME)";
     BERTH_ASSIGN(const auto arguments, take_arguments(kUsage));
     if (arguments.size() != 2)
-      return at_.error(fmt::format("wanted {}, found {} of the two", kUsage, arguments.size()));
+      return at_.error(fmt::format("expected {}, got {} of the two", kUsage, arguments.size()));
     BERTH_ASSIGN(const StepIndex step, sources_.step(arguments[0].text));
     term.path.step = step;
     term.keys = {arguments[1].text};
@@ -162,14 +162,15 @@ class Reader {
     BERTH_ASSIGN(const auto arguments, take_arguments(kUsage));
     if (arguments.size() < 2)
       return at_.error(
-          fmt::format("wanted {}: a file that a step writes, and a key in it", kUsage));
+          fmt::format("expected {}: a file that a step writes, and a key in it", kUsage));
     BERTH_ASSIGN(term.path, sources_.file(arguments[0].text));
     if (!term.path.step)
-      return at_.error(
-          fmt::format("'{}' is no output of a step; wanted {}", clip(arguments[0].text), kUsage));
+      return at_.error(fmt::format("'{}' is not an output of a step; expected {}",
+                                   clip(arguments[0].text), kUsage));
     BERTH_TRY(check_names(term.path.pattern, known_, at_));
     if (fileset::is_pattern(term.path.pattern))
-      return at_.error(fmt::format("'{}' is a pattern; wanted one file", clip(arguments[0].text)));
+      return at_.error(
+          fmt::format("'{}' is a pattern; expected one file", clip(arguments[0].text)));
     Words shown{arguments[0].text};
     for (const auto& key : std::span(arguments).subspan(1)) {
       shown.push_back(key.quoted ? fmt::format("'{}'", key.text) : key.text);
@@ -179,7 +180,7 @@ class Reader {
       }
       for (const auto part : split(key.text, '.')) {
         if (part.empty())
-          return at_.error(fmt::format("'{}' is no way to a value: keys are joined by single dots",
+          return at_.error(fmt::format("'{}' is not a path to a value: join keys with single dots",
                                        clip(key.text)));
         term.keys.emplace_back(part);
       }
@@ -193,7 +194,7 @@ class Reader {
                           ? kSignNames.value(tokens_[next_].text)
                           : std::nullopt;
     if (!sign)
-      return at_.error(fmt::format("wanted ==, !=, <, <=, > or >=, found '{}'", clip(peek())));
+      return at_.error(fmt::format("expected ==, !=, <, <=, > or >=, got '{}'", clip(peek())));
     ++next_;
     term.sign = *sign;
     BERTH_ASSIGN(Token right, take_value("what to compare with"));
@@ -202,8 +203,8 @@ class Reader {
     if (term.names_some) return check_names(term.right, known_, at_);
     if (term.sign != Condition::Sign::equal && term.sign != Condition::Sign::unequal &&
         !parse_number(term.right))
-      return at_.error(fmt::format("{} compares numbers; '{}' is none", kSignNames.name(term.sign),
-                                   clip(term.right)));
+      return at_.error(fmt::format("{} compares numbers; '{}' is not a number",
+                                   kSignNames.name(term.sign), clip(term.right)));
     return {};
   }
 
@@ -216,7 +217,7 @@ class Reader {
         fmt::format("no value is called '{}'{}", clip(name),
                     !meant.empty() ? fmt::format("; did you mean '{}'?", meant)
                     : name == "true" || name == "false"
-                        ? "; a term compares (mode == fast) or asks exists(PATH)"
+                        ? "; a term is a comparison (mode == fast) or exists(PATH)"
                         : "; a term names a parameter or a variable of the step, or env.NAME"));
   }
 
@@ -248,7 +249,7 @@ Status check_conditions(Flow& flow) {
       };
       if (asked.temp)
         return wrong(fmt::format(
-            "what {} leaves is temporary, and may be gone when it is asked for", asked.name));
+            "the output of {} is temporary and may be removed before it is read", asked.name));
       if (term.kind == Condition::Kind::metric)
         asked.asked_metrics.push_back(term.keys.front());
       else if (asked.out[term.path.output].directory && term.path.pattern.empty())

@@ -62,11 +62,11 @@ Result<berth::Request> request_of(const berth_request& asked) {
        {Known::disk, asked.disk}}};
   for (const auto& [known, amount] : amounts) {
     if (amount < 0)
-      return fail(ErrorKind::invalid, "{}: wanted at least 0, found {}", name(known), amount);
+      return fail(ErrorKind::invalid, "{}: expected at least 0, got {}", name(known), amount);
     request.resources.set(known, amount);
   }
   if (asked.wait_ms < 0)
-    return fail(ErrorKind::invalid, "wait_ms: wanted at least 0, found {}", asked.wait_ms);
+    return fail(ErrorKind::invalid, "wait_ms: expected at least 0, got {}", asked.wait_ms);
   return request;
 }
 
@@ -232,7 +232,7 @@ int berth_plan(const char* document, std::size_t size, std::int64_t time_limit_m
   return guarded_call({message, message_size}, [&]() -> Status {
     BERTH_TRY(check_given(document, json));
     if (time_limit_ms < 0)
-      return fail(ErrorKind::invalid, "time_limit_ms: wanted at least 0, found {}", time_limit_ms);
+      return fail(ErrorKind::invalid, "time_limit_ms: expected at least 0, got {}", time_limit_ms);
     const berth::Fleet::Document text{"fleet", {document, size}};
     BERTH_ASSIGN(const auto fleet, berth::Fleet::read({&text, 1}));
     return give_text(fleet.plan(std::chrono::milliseconds(time_limit_ms)).json, json);

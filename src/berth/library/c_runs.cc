@@ -275,7 +275,7 @@ int berth_runs_wait(berth_runs* runs, const char* name, std::int64_t most_ms, be
   return guarded_call({message, message_size}, [&]() -> Status {
     BERTH_TRY(check_given(runs, name, run));
     if (most_ms < 0)
-      return fail(ErrorKind::invalid, "most_ms: wanted at least 0, found {}", most_ms);
+      return fail(ErrorKind::invalid, "most_ms: expected at least 0, got {}", most_ms);
     return give_run(runs->runs.wait(name, std::chrono::milliseconds(most_ms)), run);
   });
 }

@@ -15,7 +15,7 @@ namespace berth {
 namespace {
 
 constexpr auto kLookAgain = std::chrono::milliseconds(500);  // for what other processes told
-constexpr const char* kUntold = "its manager let go of it without a word of its end";
+constexpr const char* kUntold = "its manager released it without reporting its end";
 
 }  // namespace
 

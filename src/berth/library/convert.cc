@@ -23,8 +23,8 @@ Result<std::vector<machine::DeviceShare>> shares_of(std::span<const DevicePart> 
   std::vector<machine::DeviceShare> shares;
   for (const DevicePart& part : parts) {
     if (part.uuid.empty() || part.memory < 0 || part.slots < 0)
-      return fail(ErrorKind::invalid, "device '{}': wanted a UUID, and at least 0 bytes and slots",
-                  part.uuid);
+      return fail(ErrorKind::invalid,
+                  "device '{}': expected a UUID, and at least 0 bytes and slots", part.uuid);
     machine::DeviceShare share{.uuid = part.uuid,
                                .index = part.index,
                                .node = part.node,
@@ -58,7 +58,7 @@ Result<machine::DeviceSelection> selection_of(const DeviceSelection& selection) 
   if (placement::name(selection.objective).empty())
     return fail(ErrorKind::invalid, "no such objective: {}", static_cast<int>(selection.objective));
   if (selection.memory_min < 0)
-    return fail(ErrorKind::invalid, "memory_min: wanted at least 0, found {}",
+    return fail(ErrorKind::invalid, "memory_min: expected at least 0, got {}",
                 selection.memory_min);
   return machine::DeviceSelection{selection.slot_sizes, selection.memory_min, selection.policy,
                                   selection.objective, selection.required};

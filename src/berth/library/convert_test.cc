@@ -30,7 +30,7 @@ TEST(LibraryRequests, ThatAreWrongAreRefused) {
   request = {};
   request.selection.memory_min = -1;
   EXPECT_EQ(ask_of(request).error(),
-            (Error{ErrorKind::invalid, "memory_min: wanted at least 0, found -1"}));
+            (Error{ErrorKind::invalid, "memory_min: expected at least 0, got -1"}));
   request = {};
   request.resources.set(Known::gpu, 1);
   request.selection.required = {"0", "1"};

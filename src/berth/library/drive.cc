@@ -65,16 +65,16 @@ Result<store::RunRecord> record_flow(run::Context& context, const RunFile& read,
   BERTH_TRY(run::check_flow(context, program, read.directory, here));
   BERTH_ASSIGN(const auto missing, run::find_images(context, program, read.directory, here));
   if (!missing.empty())
-    return fail(ErrorKind::not_found, "{}: image {} is not here: fetch it first", file,
-                missing.front());
+    return fail(ErrorKind::not_found, "{}: image {} is not on this machine: download it first",
+                file, missing.front());
   return run::submit(context, std::move(program), read.directory);
 }
 
 Result<store::RunRecord> record_trials(run::Context& context, const RunFile& read,
                                        const std::string& file, const FileOptions& options) {
   if (!options.set.empty())
-    return fail(ErrorKind::invalid, "{}: set is for the parameters of flows, and this is none",
-                file);
+    return fail(ErrorKind::invalid,
+                "{}: set is for the parameters of flows, and this is not a flow", file);
   BERTH_ASSIGN(auto program, experiment::read_program(read.text, file));
   BERTH_TRY(run::read_sequence(*context.env, read.directory, program));
   if (!options.name.empty()) program.name = options.name;
@@ -147,10 +147,9 @@ void tell_of_unheeded(const store::RunRecord& record, Shown& shown) {
       if (const auto flow = run::read_flow(*program); flow && flow->on_end != exec::Command{})
         keys.emplace_back("on_end");
   if (keys.empty()) return;
-  shown.on_note(fmt::format(
-      "{}: its {} {} the program that drives it: after drive(), tell whoever "
-      "is to be told",
-      record.name, join(keys, " and "), keys.size() == 1 ? "is left to" : "are left to"));
+  shown.on_note(fmt::format("{}: its {} {} the program that drives it: notify them after drive()",
+                            record.name, join(keys, " and "),
+                            keys.size() == 1 ? "is left to" : "are left to"));
 }
 
 /// Nobody drives it any more, though the process that did lives on.
@@ -181,13 +180,13 @@ class InUse {
 
 Result<std::string> Runs::record(const Command& command, bool elsewhere) {
   if (command.argv.empty())
-    return fail(ErrorKind::invalid, "argv: wanted a command, found nothing");
+    return fail(ErrorKind::invalid, "argv: expected a command, got nothing");
   if (command.retries < 0 || command.timeout.count() < 0)
-    return fail(ErrorKind::invalid, "retries and timeout: wanted at least 0");
+    return fail(ErrorKind::invalid, "retries and timeout: expected at least 0");
   experiment::Program program = run::program_of_command(command.argv);
   if (!command.name.empty()) program.name = command.name;
   if (!experiment::valid_name(program.name))
-    return fail(ErrorKind::invalid, "name: '{}' is no name of a run", program.name);
+    return fail(ErrorKind::invalid, "name: '{}' is not the name of a run", program.name);
   if (!command.resources.empty()) program.resources = command.resources;
   program.retries = command.retries;
   program.timeout = command.timeout;
@@ -203,7 +202,7 @@ Result<std::string> Runs::record(const Command& command, bool elsewhere) {
 
 Result<std::string> Runs::record_file(const std::string& file, const FileOptions& options) {
   if (!options.name.empty() && !experiment::valid_name(options.name))
-    return fail(ErrorKind::invalid, "name: '{}' is no name of a run", options.name);
+    return fail(ErrorKind::invalid, "name: '{}' is not the name of a run", options.name);
   BERTH_ASSIGN(const auto read, read_run_file(*state_->env, file));
   const auto record = run::is_flow(read.text) ? record_flow(state_->context, read, file, options)
                                               : record_trials(state_->context, read, file, options);

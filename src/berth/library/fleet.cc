@@ -123,8 +123,8 @@ Status Fleet::remove(std::string_view path) {
   if (kind == "class") return fleet::remove(system.classes, name);
   if (kind == "capacity") return fleet::remove(system.capacities, name);
   return fail(ErrorKind::not_found,
-              "wanted server.NAME, accelerator.NAME, model.NAME, class.NAME or capacity.TYPE, "
-              "found '{}'",
+              "expected server.NAME, accelerator.NAME, model.NAME, class.NAME or capacity.TYPE, "
+              "got '{}'",
               clip(path));
 }
 
@@ -213,7 +213,7 @@ Result<double> Fleet::accelerator_power_w(const std::string& accelerator,
                                           double utilisation) const {
   BERTH_ASSIGN(const auto found, fleet::get(state_->system.accelerators, accelerator));
   if (!(utilisation >= 0 && utilisation <= 1))
-    return fail(ErrorKind::invalid, "utilisation: wanted 0 to 1, found {}", utilisation);
+    return fail(ErrorKind::invalid, "utilisation: expected 0 to 1, got {}", utilisation);
   return fleet::power_w(found, utilisation);
 }
 

@@ -16,7 +16,7 @@ Result<Choice> choice(Choice from, int choices, const char* what) {
 
 Status check_amount(const char* what, double amount) {
   if (std::isfinite(amount) && amount >= 0) return {};
-  return fail(ErrorKind::invalid, "{}: wanted a number of at least 0, found {}", what, amount);
+  return fail(ErrorKind::invalid, "{}: expected a number of at least 0, got {}", what, amount);
 }
 
 }  // namespace
@@ -77,7 +77,7 @@ Result<fleet::Load> load_of(const Fleet::Load& load, const fleet::Load& like) {
 Result<fleet::Allocation> allocation_of(const Fleet::Allocation& allocation,
                                         const fleet::Allocation& like) {
   if (allocation.replicas < 0 || allocation.batch < 0)
-    return fail(ErrorKind::invalid, "{} replicas with a batch of {}: wanted at least 0",
+    return fail(ErrorKind::invalid, "{} replicas with a batch of {}: expected at least 0",
                 allocation.replicas, allocation.batch);
   BERTH_TRY(check_amount("cost", allocation.cost));
   BERTH_TRY(check_amount("itl_ms", allocation.itl_ms));
@@ -91,7 +91,7 @@ Result<fleet::Allocation> allocation_of(const Fleet::Allocation& allocation,
   if (!allocation.role.empty()) {
     const auto role = fleet::role(allocation.role);
     if (!role)
-      return fail(ErrorKind::invalid, "role: wanted whole, prefill or decode, found '{}'",
+      return fail(ErrorKind::invalid, "role: expected whole, prefill or decode, got '{}'",
                   allocation.role);
     to.role = *role;
   }

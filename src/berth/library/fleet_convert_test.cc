@@ -55,13 +55,13 @@ TEST(LibraryAllocations, ThatAreWrongAreRefused) {
     return made ? std::string("taken") : made.error().message;
   };
   EXPECT_EQ(refused([](auto& a) { a.replicas = -1; }),
-            "-1 replicas with a batch of 16: wanted at least 0");
+            "-1 replicas with a batch of 16: expected at least 0");
   EXPECT_EQ(refused([](auto& a) { a.cost = std::numeric_limits<double>::quiet_NaN(); }),
-            "cost: wanted a number of at least 0, found nan");
+            "cost: expected a number of at least 0, got nan");
   EXPECT_EQ(refused([](auto& a) { a.load.in_tokens = -2; }),
-            "in_tokens: wanted a number of at least 0, found -2");
+            "in_tokens: expected a number of at least 0, got -2");
   EXPECT_EQ(refused([](auto& a) { a.parts[1].role = "both"; }),
-            "role: wanted whole, prefill or decode, found 'both'");
+            "role: expected whole, prefill or decode, got 'both'");
 }
 
 TEST(LibraryOptions, AreThoseOfThePlannerAndNoOthers) {

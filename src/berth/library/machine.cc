@@ -34,7 +34,7 @@ struct Reservation::State {
   bool held = true;
 
   Status give_back() {
-    if (!held) return fail(ErrorKind::stale, "the reservation was released before");
+    if (!held) return fail(ErrorKind::stale, "the reservation was already released");
     BERTH_TRY(machine->ledger.release(alloc.id));
     held = false;
     return {};

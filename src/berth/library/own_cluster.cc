@@ -110,7 +110,7 @@ class OwnCluster final : public cluster::Cluster {
       enough = room->dry_run({min, "", wish.selection}).has_value();
     }
     if (enough) return ours;
-    return fail(ErrorKind::invalid, "allocate() of the cluster: wanted {}{}, got {} of {}",
+    return fail(ErrorKind::invalid, "allocate() of the cluster: requested {}{}, got {} of {}",
                 to_string(min), machine::text_of(wish.selection), to_string(own.resources),
                 own.machine);
   }
@@ -120,7 +120,7 @@ class OwnCluster final : public cluster::Cluster {
     return std::make_unique<machine::Machine>(ours.block, ours.links);
   }
   static std::unexpected<Error> gone(machine::AllocId id) {
-    return fail(ErrorKind::stale, "no alloc {}", id.value);
+    return fail(ErrorKind::stale, "no allocation {}", id.value);
   }
   std::optional<Mono> expiry(const berth::Alloc& alloc) const {
     return alloc.lease > alloc.lease.zero() ? std::optional(env_.now() + alloc.lease)

@@ -145,7 +145,8 @@ TEST_F(OwnClusterTest, OneThatGivesTooLittleIsToldAndGetsItBack) {
   const auto sources = library::own_sources(*env_, cluster_);
   const auto alloc = sources.main->cluster->allocate({.requirements = {cores_of(1), 1}});
   ASSERT_FALSE(alloc);
-  EXPECT_EQ(alloc.error().message, "allocate() of the cluster: wanted cpu 1, got nothing of left");
+  EXPECT_EQ(alloc.error().message,
+            "allocate() of the cluster: requested cpu 1, got nothing of left");
   EXPECT_EQ(cluster_.freed, 1);
 }
 

@@ -14,7 +14,7 @@ namespace berth {
 namespace {
 
 constexpr std::size_t kMostTold = 64U << 20;  // bytes of output that are not taken yet
-constexpr std::string_view kForgotten = "the cluster let go of it without a word of its end";
+constexpr std::string_view kForgotten = "the cluster released it without reporting its end";
 
 exec::Ended ended_of(const exec::Launch& launch, exec::Cause cause, std::string detail) {
   return {.task = launch.task,
@@ -132,7 +132,8 @@ OwnWorker::OwnWorker(os::Env& env, Cluster& cluster, Alloc alloc,
       inbox_(std::make_shared<Inbox>()),
       told_(env.loop(), [this] { take_told(); }) {
   if (inbox_->wake().descriptor() < 0)
-    lost_ = Error{ErrorKind::full, "no descriptor is left to hear of " + alloc_.machine};
+    lost_ =
+        Error{ErrorKind::full, "no file descriptor is left for messages from " + alloc_.machine};
   told_.watch(inbox_->wake().descriptor());
 }
 
@@ -171,13 +172,13 @@ void OwnWorker::launch(const exec::Launch& launch) {
     pending_.emplace_back(ended_of(launch, cause, std::move(why)));
   };
   if (launch.container.isolated())
-    return refuse(exec::Cause::cannot_start, "a cluster of a program's own runs no containers");
+    return refuse(exec::Cause::cannot_start, "a user-defined cluster does not run containers");
   if (!launch.input.empty())
     return refuse(exec::Cause::cannot_start,
-                  "a cluster of a program's own gives its tasks no standard input (--stdin)");
+                  "a user-defined cluster does not support standard input (--stdin)");
   if (launch.enforce)
     return refuse(exec::Cause::cannot_start,
-                  "enforce: required, but a cluster of a program's own is not known to");
+                  "enforce: required, but a user-defined cluster is not known to enforce limits");
   Running running{.launch = launch, .attempt = attempt_of(launch)};
   if (launch.timeout > Duration(0)) running.limit = env_.now() + launch.timeout;
   exec::decide(running.attempt.environment, "PYTHONUNBUFFERED", "1");

@@ -227,9 +227,9 @@ Result<Runs> Runs::open(const RunsOptions& options) {
 
 Result<std::string> Runs::submit(const Command& command) {
   if (command.argv.empty())
-    return fail(ErrorKind::invalid, "argv: wanted a command, found nothing");
+    return fail(ErrorKind::invalid, "argv: expected a command, got nothing");
   if (command.retries < 0 || command.timeout.count() < 0)
-    return fail(ErrorKind::invalid, "retries and timeout: wanted at least 0");
+    return fail(ErrorKind::invalid, "retries and timeout: expected at least 0");
   std::vector<std::string> words{"--json", "run", "--detach"};
   if (!command.name.empty()) words.insert(words.end(), {"--name", command.name});
   add_amounts(command.resources, words);

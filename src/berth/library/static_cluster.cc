@@ -16,7 +16,7 @@ namespace {
 Result<std::vector<machine::DeviceShare>> numbered(const Resources& resources) {
   const std::int64_t count = resources.get(Known::gpu);
   if (count > static_cast<std::int64_t>(topology::kMostDevices))
-    return fail(ErrorKind::invalid, "wanted at most {} gpu, found {}", topology::kMostDevices,
+    return fail(ErrorKind::invalid, "expected at most {} gpu, got {}", topology::kMostDevices,
                 count);
   std::vector<machine::DeviceShare> shares;
   for (int i = 0; i < count; ++i) {
@@ -99,7 +99,7 @@ Result<Alloc> StaticCluster::allocate(const Wish& wish) {
     of.push_back(machine.get());
   }
   if (offers.empty())
-    return fail(ErrorKind::impossible, "all machines of the cluster are to be avoided");
+    return fail(ErrorKind::impossible, "all machines of the cluster are excluded");
   BERTH_ASSIGN(auto choice, cluster::closest(offers, {.requirements = wish.requirements,
                                                       .selection = std::move(selection),
                                                       .labels = wish.labels}));

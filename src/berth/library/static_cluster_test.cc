@@ -95,7 +95,7 @@ TEST(StaticClusterDevices, AreSharedByPartsAndCountedWithoutATopology) {
   Keeping broken({{"b", {}, std::make_shared<const topology::Topology>(bent)}});
   EXPECT_EQ(broken.allocate({}).error().kind, ErrorKind::invalid);
   Keeping many({{"m", amounts({{Known::gpu, 65}})}});
-  EXPECT_EQ(many.allocate({}).error().message, "m: wanted at most 64 gpu, found 65");
+  EXPECT_EQ(many.allocate({}).error().message, "m: expected at most 64 gpu, got 65");
 }
 
 class DevicesOfOwnClusterTest : public os::PosixTest {};

@@ -154,7 +154,7 @@ Result<Block> read_block(std::string_view text) {
   const auto fields = split(text, ' ');
   if (fields.size() != 3 || !read_resources(fields[0], block.resources) ||
       !read_cores(fields[1], block.cores) || !read_devices(fields[2], block.devices))
-    return fail(ErrorKind::invalid, "'{}' is no part of a machine", clip(text));
+    return fail(ErrorKind::invalid, "'{}' is not a part of a machine", clip(text));
   return block;
 }
 

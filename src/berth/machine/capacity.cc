@@ -182,7 +182,7 @@ std::vector<int> narrowed(const std::vector<int>& cores, const std::vector<int>&
                           std::string_view what, std::vector<std::string>& notes) {
   std::vector<int> both = common(cores, to);
   if (!both.empty() || to.empty()) return both.empty() ? cores : both;
-  notes.push_back(fmt::format("{} has none of the cores we run on: passed over", what));
+  notes.push_back(fmt::format("{} has none of the cores that this process runs on: ignored", what));
   return cores;
 }
 
@@ -268,13 +268,13 @@ struct MachineFile {
 Result<std::vector<std::pair<std::string, int>>> read_slots(const Field& field) {
   constexpr std::int64_t kMost = 10'000;
   if (!field.is_map())
-    return field.error("wanted slots by model, such as {RTX 4090: 33}: the devices say how many");
+    return field.error("expected slots by model, such as {RTX 4090: 33}: the devices say how many");
   std::vector<std::pair<std::string, int>> slots;
   BERTH_ASSIGN(const auto entries, field.entries());
   for (const auto& [model, rating] : entries) {
     BERTH_ASSIGN(const std::int64_t number, rating.integer());
     if (number < 1 || number > kMost)
-      return rating.error(fmt::format("wanted 1 to {} slots, found {}", kMost, number));
+      return rating.error(fmt::format("expected 1 to {} slots, got {}", kMost, number));
     slots.emplace_back(model, static_cast<int>(number));
   }
   return slots;
@@ -290,7 +290,7 @@ Result<MachineFile> read_machine_file(os::Env& env, const std::string& path) {
   BERTH_ASSIGN(const auto entries, document.entries());
   for (const auto& [key, field] : entries) {
     if (!valid_resource_name(key))
-      return field.error("wanted a name of a-z, 0-9 and _ that begins with a letter");
+      return field.error("expected a name of a-z, 0-9 and _ that begins with a letter");
     if (key == name(Known::gpu_slots)) {
       BERTH_ASSIGN(file.gpu_slots, read_slots(field));
       continue;
@@ -345,7 +345,7 @@ Status lower_to_soft(const MachineFile::Amount& soft, const Limit& hard, Capacit
   if (soft.amount > hard.amount) {
     const bool bytes = measure(soft.resource) == Measure::bytes;
     return soft.field.error(fmt::format(
-        "wanted at most {}{} ({}), found '{}'", format_amount(soft.resource, hard.amount),
+        "expected at most {}{} ({}), got '{}'", format_amount(soft.resource, hard.amount),
         bytes ? fmt::format(" = {}", hard.amount) : "", hard.from, clip(soft.field.node().text)));
   }
   capacity.total.set(soft.resource, std::min(soft.amount, capacity.total.get(soft.resource)));

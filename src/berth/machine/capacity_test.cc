@@ -283,25 +283,26 @@ TEST(MachineFile, MaySayNothingOrWhatIsSoAnyway) {
 
 TEST(MachineFile, IsRefusedWithFileLineKeyWantedAndFound) {
   constexpr std::pair<std::string_view, std::string_view> kCases[] = {
-      {"licence: 1\ncpu: 9", "/m.yaml:2: cpu: wanted at most 8 (online cores), found '9'"},
+      {"licence: 1\ncpu: 9", "/m.yaml:2: cpu: expected at most 8 (online cores), got '9'"},
       {"mem: 16Gi",
-       "/m.yaml:1: mem: wanted at most 15.6 GiB = 16699478016 (physical), found '16Gi'"},
+       "/m.yaml:1: mem: expected at most 15.6 GiB = 16699478016 (physical), got '16Gi'"},
       {"disk: 91Gi",
-       "/m.yaml:1: disk: wanted at most 90 GiB = 96636764160 (the volume less disk_floor), found "
+       "/m.yaml:1: disk: expected at most 90 GiB = 96636764160 (the volume less disk_floor), got "
        "'91Gi'"},
       {"gpu: 1", "/m.yaml:1: gpu: comes from the devices and cannot be set here"},
       {"gpu_slots: 1",
-       "/m.yaml:1: gpu_slots: wanted slots by model, such as {RTX 4090: 33}: the devices say how"},
-      {"gpu_slots: {A100: 0}", "/m.yaml:1: gpu_slots.A100: wanted 1 to 10000 slots, found 0"},
+       "/m.yaml:1: gpu_slots: expected slots by model, such as {RTX 4090: 33}: the devices say "
+       "how"},
+      {"gpu_slots: {A100: 0}", "/m.yaml:1: gpu_slots.A100: expected 1 to 10000 slots, got 0"},
       {"gpu_mem: 1G", "/m.yaml:1: gpu_mem: comes from the devices and cannot be set here"},
-      {"cpu: lots", "/m.yaml:1: cpu: wanted"},
-      {"cpu: -1", "/m.yaml:1: cpu: wanted an amount of at least 0, found '-1'"},
-      {"disk_floor: much", "/m.yaml:1: disk_floor: wanted a size"},
-      {"mem:", "/m.yaml:1: mem: wanted text, found nothing"},
-      {"mem: [1G]", "/m.yaml:1: mem: wanted text, found a list"},
-      {"memory: 4G", "/m.yaml:1: memory: wanted"},
-      {"\nMem: 4G", "/m.yaml:2: Mem: wanted a name of a-z"},
-      {"- cpu", "/m.yaml:1: wanted a map"},
+      {"cpu: lots", "/m.yaml:1: cpu: expected"},
+      {"cpu: -1", "/m.yaml:1: cpu: expected an amount of at least 0, got '-1'"},
+      {"disk_floor: much", "/m.yaml:1: disk_floor: expected a size"},
+      {"mem:", "/m.yaml:1: mem: expected text, got nothing"},
+      {"mem: [1G]", "/m.yaml:1: mem: expected text, got a list"},
+      {"memory: 4G", "/m.yaml:1: memory: expected"},
+      {"\nMem: 4G", "/m.yaml:2: Mem: expected a name of a-z"},
+      {"- cpu", "/m.yaml:1: expected a map"},
       {"cpu: 1\ncpu: 2", "/m.yaml:2: 'cpu' is given twice"},
       {"cpu: [", "/m.yaml:1: the '[' that begins here is not closed"},
   };

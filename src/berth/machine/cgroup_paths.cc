@@ -126,8 +126,9 @@ CgroupHierarchy describe(const Membership& member, const Mount& mount,
   const auto inside = below(member.group, mount.root);
   hierarchy.ours = inside.has_value();
   if (!inside)
-    notes.push_back(fmt::format("our group {} cannot be seen at {}: the limits there are taken",
-                                clip(member.group), clip(mount.point)));
+    notes.push_back(
+        fmt::format("our group {} cannot be seen at {}: the limits at that place are used",
+                    clip(member.group), clip(mount.point)));
   std::string_view root = mount.root;
   if (root == "/") root = "";
   for (std::string_view left = inside.value_or("");; left = left.substr(0, left.rfind('/'))) {
@@ -137,8 +138,7 @@ CgroupHierarchy describe(const Membership& member, const Mount& mount,
     if (left.empty()) break;
     if (hierarchy.groups.size() == kDeepest) {
       notes.push_back(
-          fmt::format("our group is nested more than {} deep below {}: what lies above "
-                      "is not read",
+          fmt::format("our group is nested more than {} deep below {}: higher groups are not read",
                       kDeepest, clip(mount.point)));
       break;
     }

@@ -16,7 +16,7 @@ void read_figures_of(Nvml& nvml, Nvml::Handle device, DeviceFigures& into) {
   const auto processes = nvml.processes(device);
   if (!processes || !*processes) {
     into.untold.emplace_back(
-        *uuid, processes ? "the driver tells nothing of its processes" : processes.error().message);
+        *uuid, processes ? "the driver does not report its processes" : processes.error().message);
     return;
   }
   for (const DeviceProcess& process : **processes)

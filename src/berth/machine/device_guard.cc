@@ -106,10 +106,10 @@ void DeviceGuard::compare(const GuardedTask& task, const DeviceShare& share,
     if (of == owners.end()) {
       over.certain = false;
       if (hidden_[figure.pid] >= kHiddenForGood)
-        advise(task, share.uuid + ": processes on it are not to be seen from here", report);
+        advise(task, share.uuid + ": its processes cannot be seen from this process", report);
     } else if (of->second == &task) {
       if (figure.memory == 0)
-        advise(task, share.uuid + ": the driver does not tell what a process has", report);
+        advise(task, share.uuid + ": the driver does not report the memory of a process", report);
       over.has += figure.memory;
     }
   }

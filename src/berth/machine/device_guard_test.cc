@@ -173,7 +173,8 @@ TEST_F(DeviceGuardTest, WhatIsNotToldIsAdvisoryOnce) {
   figures = {.figures = {{"GPU-a", 100, 0}}, .untold = {}, .because = ""};
   report = wait(31);
   ASSERT_EQ(report.advisory.size(), 1U);
-  EXPECT_NE(report.advisory[0].second.find("does not tell what a process has"), std::string::npos);
+  EXPECT_NE(report.advisory[0].second.find("does not report the memory of a process"),
+            std::string::npos);
   EXPECT_TRUE(report.over.empty());
 }
 
@@ -187,7 +188,7 @@ TEST_F(DeviceGuardTest, BesideProcessesThatAreNotToBeSeenNothingIsCertain) {
   EXPECT_TRUE(report.advisory.empty()) << "it may just have ended";
   report = wait(70);
   ASSERT_EQ(report.advisory.size(), 1U);
-  EXPECT_NE(report.advisory[0].second.find("not to be seen"), std::string::npos);
+  EXPECT_NE(report.advisory[0].second.find("cannot be seen"), std::string::npos);
 }
 
 TEST_F(DeviceGuardTest, ADriverThatDoesNotAnswerIsAdvisory) {

@@ -35,7 +35,7 @@ Result<std::vector<std::string>> device_names(
       continue;
     }
     if (*last < *first || *last - *first >= placement::kMostDevices)
-      return fail(ErrorKind::invalid, "wanted a range such as 2-5, found '{}'", clip(item));
+      return fail(ErrorKind::invalid, "expected a range such as 2-5, got '{}'", clip(item));
     for (std::int64_t index = *first; index <= *last; ++index)
       names.push_back(fmt::format("{}", index));
   }
@@ -47,7 +47,7 @@ Status add_required(std::string_view list, std::vector<std::string>& required) {
   for (std::string& name : names)
     if (std::ranges::find(required, name) == required.end()) required.push_back(std::move(name));
   if (required.size() <= placement::kMostDevices) return {};
-  return fail(ErrorKind::invalid, "wanted at most {} devices, found {}", placement::kMostDevices,
+  return fail(ErrorKind::invalid, "expected at most {} devices, got {}", placement::kMostDevices,
               required.size());
 }
 
@@ -112,7 +112,7 @@ Status read_slot_sizes(const Field& list, std::vector<int>& sizes) {
   for (const Field& item : items) {
     BERTH_ASSIGN(const std::int64_t size, item.integer());
     if (size < 1 || size > kMost)
-      return item.error(fmt::format("wanted 1 to {} slots, found {}", kMost, size));
+      return item.error(fmt::format("expected 1 to {} slots, got {}", kMost, size));
     sizes.push_back(static_cast<int>(size));
   }
   return {};

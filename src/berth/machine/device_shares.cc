@@ -124,8 +124,9 @@ std::string wanted_text(const DeviceNeed& need) {
   std::vector<std::string> withs;
   if (!selection.slot_sizes.empty()) withs.push_back(sizes_text(selection.slot_sizes) + " slots");
   if (selection.memory_min > 0)
-    withs.push_back("a gpu_mem_min of " + format_bytes(selection.memory_min));
-  return fmt::format("wanted {}{}{}", need.count, withs.empty() ? "" : " with ",
+    withs.push_back("a gpu_mem_min of " +
+                    requested_amount(name(Known::gpu_mem), selection.memory_min));
+  return fmt::format("requested {}{}{}", need.count, withs.empty() ? "" : " with ",
                      join(withs, " and "));
 }
 
@@ -139,14 +140,14 @@ std::string missing_required(std::span<const DeviceShare> devices, const DeviceN
     const bool is_one = device != devices.end();
     if (is_one)
       if (const auto [other, is_new] = names.emplace(device->uuid, name); !is_new)
-        return fmt::format("wanted with {} and {} (gpu_require), which are one device",
+        return fmt::format("requested devices {} and {} (gpu_require), which are the same device",
                            clip(other->second), clip(name));
     if (is_one && fits(*device, need)) continue;
     const bool is_held = is_one && !total && accepts(need.selection, *device);
-    return fmt::format("wanted with {} (gpu_require), which is {}", clip(name),
-                       !is_one   ? "no device of this machine"
-                       : is_held ? "held"
-                                 : "not of the size that is wanted");
+    return fmt::format("requested device {} (gpu_require), which is {}", clip(name),
+                       !is_one   ? "not a device of this machine"
+                       : is_held ? "in use"
+                                 : "not of the requested size");
   }
   return "";
 }
@@ -165,11 +166,10 @@ std::optional<std::pair<Known, std::string>> missing_part(std::span<const Device
       most = std::max(most, amount);
     }
     if (enough >= need.count) continue;
-    const std::string_view untold =
-        total && most == 0 ? " (what the devices have is not told)" : "";
+    const std::string_view untold = total && most == 0 ? " (the devices do not report it)" : "";
     return std::pair(
         known, fmt::format(
-                   "wanted {} of {}, {} has {}{}", format_amount(name(known), wanted),
+                   "requested {} of {}, {} has {}{}", requested_amount(name(known), wanted),
                    need.count == 1 ? "one device" : fmt::format("each of {} devices", need.count),
                    total ? "the largest" : "the freest", format_amount(name(known), most), untold));
   }
@@ -231,7 +231,7 @@ Result<placement::DeviceSet> DeviceLinks::choose(std::span<const DeviceShare* co
   for (std::size_t i = 0; i < devices.size(); ++i) {
     const auto found = std::ranges::find(uuids_, devices[i]->uuid);
     if (found == uuids_.end())
-      return fail(ErrorKind::not_found, "no link of {} is known", devices[i]->uuid);
+      return fail(ErrorKind::not_found, "the links of {} are not known", devices[i]->uuid);
     places.push_back(static_cast<std::size_t>(found - uuids_.begin()));
     question.available |= bit(places[i]);
     if ((must & bit(i)) != 0) question.required |= bit(places[i]);
@@ -301,7 +301,7 @@ std::pair<Known, std::string> shortage(std::span<const DeviceShare> devices, con
     std::int64_t most = 0;
     for (const DeviceShare& device : devices) most = std::max(most, full_memory(device));
     if (total && !devices.empty() && need.selection.memory_min > most)
-      why += most == 0 ? " (what the devices have is not told)"
+      why += most == 0 ? " (the devices do not report it)"
                        : fmt::format("; the largest has {}", format_bytes(most));
     return {known, std::move(why)};
   }
@@ -311,7 +311,7 @@ std::pair<Known, std::string> shortage(std::span<const DeviceShare> devices, con
     return gpu(missing, fit);
   if (fit >= need.count) {
     const auto& required = need.selection.required;
-    return gpu(fmt::format("wanted {}{} as a group of gpu_policy {}, which has none{} here",
+    return gpu(fmt::format("requested {}{} as a group of gpu_policy {}, which has none{} here",
                            need.count, required.empty() ? "" : " with " + join(required, ","),
                            placement::name(need.selection.policy), total ? "" : " free"),
                fit);

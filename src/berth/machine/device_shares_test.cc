@@ -133,20 +133,20 @@ TEST(DeviceShares, ChargedIsWhatAMachineLoses) {
 TEST(DeviceShares, AShortageIsNamed) {
   const std::vector devices{device(0, 32 * kGi), device(1, 16 * kGi, 4, false)};
   using Said = std::pair<Known, std::string>;
-  EXPECT_EQ(shortage(devices, need(3), true), (Said{Known::gpu, "wanted 3, the total is 1"}));
+  EXPECT_EQ(shortage(devices, need(3), true), (Said{Known::gpu, "requested 3, the total is 1"}));
   EXPECT_EQ(shortage(devices, need(1, 40 * kGi), true),
-            (Said{Known::gpu_mem, "wanted 40 GiB of one device, the largest has 32 GiB"}));
+            (Said{Known::gpu_mem, "requested 40 GiB of one device, the largest has 32 GiB"}));
   EXPECT_EQ(shortage(devices, need(2, 20 * kGi), false),
-            (Said{Known::gpu_mem, "wanted 20 GiB of each of 2 devices, the freest has 32 GiB"}));
+            (Said{Known::gpu_mem, "requested 20 GiB of each of 2 devices, the freest has 32 GiB"}));
   EXPECT_EQ(shortage(devices, need(1, 0, 14), false),
-            (Said{Known::gpu_slots, "wanted 14 of one device, the freest has 13"}));
+            (Said{Known::gpu_slots, "requested 14 of one device, the freest has 13"}));
   EXPECT_EQ(shortage(devices, need(1, 0, 0, {31, 99}), true),
-            (Said{Known::gpu, "wanted 1 with 31 or 99 slots, the total is 0"}));
-  EXPECT_EQ(shortage(std::vector{device(0, 0)}, need(1, kGi), true),
-            (Said{Known::gpu_mem,
-                  "wanted 1 GiB of one device, the largest has 0 B (what the "
-                  "devices have is not told)"}));
-  EXPECT_EQ(shortage({}, need(1, kGi), true), (Said{Known::gpu, "wanted 1, the total is 0"}));
+            (Said{Known::gpu, "requested 1 with 31 or 99 slots, the total is 0"}));
+  EXPECT_EQ(
+      shortage(std::vector{device(0, 0)}, need(1, kGi), true),
+      (Said{Known::gpu_mem,
+            "requested 1 GiB of one device, the largest has 0 B (the devices do not report it)"}));
+  EXPECT_EQ(shortage({}, need(1, kGi), true), (Said{Known::gpu, "requested 1, the total is 0"}));
 }
 
 TEST(DeviceShares, ATaskSeesItsDevicesByUuidAndNoOthers) {
@@ -251,7 +251,7 @@ TEST(DeviceShares, APolicyWithGroupsTakesOnlyWholeGroups) {
   EXPECT_EQ(indices(choose_devices(free, need(2, volta), links.get())), (Indices{0, 3}));
   EXPECT_TRUE(choose_devices(free, need(3, volta), links.get()).empty());
   EXPECT_EQ(shortage(free, need(3, volta), true),
-            (std::pair(Known::gpu, std::string("wanted 3 as a group of gpu_policy "
+            (std::pair(Known::gpu, std::string("requested 3 as a group of gpu_policy "
                                                "static-dgx1-volta, which has none here, "
                                                "the total is 8"))));
   free[0].whole = free[4].whole = false;
@@ -268,19 +268,20 @@ TEST(DeviceShares, AShortageOfSelectedOnesIsNamed) {
     return shortage(devices, wanted, total).second;
   };
   EXPECT_EQ(said(need(1, {.memory_min = 40 * kGi}), true),
-            "wanted 1 with a gpu_mem_min of 40 GiB, the total is 0; the largest has 32 GiB");
+            "requested 1 with a gpu_mem_min of 40 GiB, the total is 0; the largest has 32 GiB");
   EXPECT_EQ(said(need(2, {.slot_sizes = {13, 31}, .memory_min = 20 * kGi}), true),
-            "wanted 2 with 13 or 31 slots and a gpu_mem_min of 20 GiB, the total is 1");
-  EXPECT_EQ(said(need(1, {.required = {"7"}}), true),
-            "wanted with 7 (gpu_require), which is no device of this machine, the total is 2");
+            "requested 2 with 13 or 31 slots and a gpu_mem_min of 20 GiB, the total is 1");
+  EXPECT_EQ(
+      said(need(1, {.required = {"7"}}), true),
+      "requested device 7 (gpu_require), which is not a device of this machine, the total is 2");
   EXPECT_EQ(said(need(1, {.memory_min = 20 * kGi, .required = {"1"}}), true),
-            "wanted with 1 (gpu_require), which is not of the size that is wanted, "
+            "requested device 1 (gpu_require), which is not of the requested size, "
             "the total is 1");
   devices[0].whole = false;
   EXPECT_EQ(said(need(1, {.memory_min = 20 * kGi}), false),
-            "wanted 1 with a gpu_mem_min of 20 GiB, free 0");
+            "requested 1 with a gpu_mem_min of 20 GiB, free 0");
   EXPECT_EQ(said(need(1, {.required = {"0"}}), false),
-            "wanted with 0 (gpu_require), which is held, free 1");
+            "requested device 0 (gpu_require), which is in use, free 1");
 }
 
 /// The sizes from the smallest up, then the value by the objective: the less, the better.

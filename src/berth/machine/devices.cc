@@ -36,7 +36,7 @@ void read_nvidia(os::Env& env, const DeviceOptions& options, Reading& reading) {
   if (nvml) return read_nvml(**nvml, reading);
   const bool has_driver = env.status(options.root + "/proc/driver/nvidia").has_value();
   if (has_driver || nvml.error().kind != ErrorKind::not_found)
-    reading.add_gap("NVIDIA's devices are not told: " + nvml.error().message);
+    reading.add_gap("NVIDIA devices are not reported: " + nvml.error().message);
 }
 
 /// No UUID twice (older kernels give the partitions of an AMD card one id), not too many devices.

@@ -160,7 +160,7 @@ TEST(Nvidia, MigInstancesStandInPlaceOfTheirCard) {
   EXPECT_EQ(topology.devices[2].index, 2);  // behind the instances
   EXPECT_EQ(topology.link(0, 1), (topology::Link{.pcie = Pcie::board}));
   EXPECT_EQ(topology.link(0, 2).fabric, 0);  // an instance has no NVLink
-  EXPECT_THAT(topology.notes, ElementsAre("card 2 is in MIG mode and has no instance"));
+  EXPECT_THAT(topology.notes, ElementsAre("card 2 is in MIG mode and has no instances"));
   EXPECT_THAT(watched(env, with(nvml), topology).uses, ElementsAre(DeviceUse{0, 71, 1 << 20}));
 }
 

@@ -47,7 +47,7 @@ std::string write_enclosing_task(os::Env& env, Token token, const Block& block) 
 
 std::string enclosing_task_text(os::Env& env) {
   if (!enclosing_task(env)) return "";
-  return " (the machine is the task that this runs in; env -u BERTH_ALLOC takes the whole one)";
+  return " (limited to the task that this runs in; env -u BERTH_ALLOC lifts that limit)";
 }
 
 std::string enclosing_task_note(os::Env& env) {
@@ -58,7 +58,7 @@ std::string enclosing_task_note(os::Env& env) {
     has +=
         fmt::format("{}{} {}", has.empty() ? "" : ", ", resource, format_amount(resource, amount));
   });
-  return fmt::format("it runs within {}, and has of the machine what that has: {}",
+  return fmt::format("it runs within {} and can use only its resources: {}",
                      env.variable("BERTH_TASK").value_or("a task"), has.empty() ? "all" : has);
 }
 

@@ -34,13 +34,14 @@ Status move_processes(os::Env& env, const std::string& from, const std::string& 
     if (pids.empty()) return {};
     for (const auto pid : pids) {
       // 0 stands for a process of another pid namespace, and writing it would move ourselves.
-      if (pid == "0") return fail(ErrorKind::denied, "{} holds processes that we cannot see", from);
+      if (pid == "0")
+        return fail(ErrorKind::denied, "{} contains processes that we cannot see", from);
       const auto moved = env.write_into(to + "/cgroup.procs", pid);
       if (!moved && moved.error().kind != ErrorKind::not_found)
         return std::unexpected(moved.error());
     }
   }
-  return fail(ErrorKind::busy, "{}: new processes come faster than they can be moved", from);
+  return fail(ErrorKind::busy, "{}: new processes start faster than they can be moved", from);
 }
 
 bool has(const std::vector<std::string>& names, std::string_view name) {

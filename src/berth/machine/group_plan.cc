@@ -89,10 +89,10 @@ GroupPlan plan_scope(os::Env& env, const std::string& root, const CgroupHierarch
                      bool keep_in) {
   const CgroupDirectory& own = hierarchy.groups.front();
   const std::string unit(last_part(own.group));
-  if (keep_in) return none("a batch system holds this job in a group that it does not delegate");
+  if (keep_in) return none("a batch system runs this job in a group that it does not delegate");
   for (const auto part : split(own.group, '/'))
     if (parse_group_name(part))
-      return none("a Berth task's limits would be left by going elsewhere");
+      return none("another control group would escape the limits of the Berth task");
   if (!env.status(root + "/run/systemd/system"))
     return none("this group is not delegated to us, and there is no systemd to ask for one");
   if (const auto limit = limit_of_unit(env, own.directory); !limit.empty())
@@ -124,11 +124,12 @@ GroupPlan plan_unified(os::Env& env, const std::string& root, const CgroupHierar
     return may_divide(env, own.directory) ? plan : none("a task's group that we may not divide");
   if (name && hierarchy.groups.size() > 1) {
     const std::string& above = hierarchy.groups[1].directory;
-    if (!env.may_write(above + "/cgroup.procs")) return none("the group above us is not ours");
-    return planned(Method::beside, {{"unified", above}}, "beside our own group");
+    if (!env.may_write(above + "/cgroup.procs"))
+      return none("the parent group belongs to another user");
+    return planned(Method::beside, {{"unified", above}}, "next to our own group");
   }
   const bool root_group = !env.status(own.directory + "/cgroup.type");
-  if (root_group) return none("we are in the root control group, which is nobody's to divide");
+  if (root_group) return none("this process is in the root control group, which cannot be divided");
   if (delegated(env, own)) return plan;
   GroupPlan scope = plan_scope(env, root, hierarchy, keep_in);
   return scope.method == Method::none && handed_over(env, own) ? plan : scope;

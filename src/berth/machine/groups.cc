@@ -82,7 +82,7 @@ Status Groups::enter_scope() {
   BERTH_ASSIGN(const auto paths, find_cgroup_paths(*env_, options_.root));
   const auto own = std::ranges::find(paths.hierarchies, 2, &CgroupHierarchy::version);
   if (own == paths.hierarchies.end())
-    return fail(ErrorKind::not_found, "the scope's group is not to be seen");
+    return fail(ErrorKind::not_found, "the scope's group cannot be seen");
   plan_.parents = {{"unified", own->groups.front().directory}};
   return {};
 }

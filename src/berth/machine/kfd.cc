@@ -127,7 +127,7 @@ class KfdReader {
   std::string uuid_of(const Properties& properties, int index) {
     const std::uint64_t id = value(properties, "unique_id");
     if (id != 0) return fmt::format("GPU-{:016x}", id);
-    reading_.add_gap(fmt::format("GPU{}: no UUID of its own", index));
+    reading_.add_gap(fmt::format("GPU{}: has no UUID", index));
     return fmt::format("gpu-{}", index);
   }
 

@@ -106,7 +106,7 @@ TEST(KfdCards, OfAMixedMachine) {
   EXPECT_EQ(topology.nics[0].name, "mlx5_0");
   EXPECT_THAT(topology.nics[0].devices, ElementsAre(Pcie::pix, Pcie::pix, Pcie::sys));
   EXPECT_TRUE(topology.partial);  // a card without a UUID
-  EXPECT_THAT(topology.notes, ElementsAre("GPU0: no UUID of its own"));
+  EXPECT_THAT(topology.notes, ElementsAre("GPU0: has no UUID"));
 }
 
 TEST(KfdCards, TellWhoUsesThem) {

@@ -243,7 +243,7 @@ Status View::save() {
   sweep();
   const std::string text = write_ledger_file(env_.boot_id(), entries_);
   if (entries_.size() > kLedgerEntriesMost || text.size() > kLedgerFileMost)
-    return fail(ErrorKind::full, "user {} has {} entries in the ledger, as many as it takes", user_,
+    return fail(ErrorKind::full, "user {} has {} entries in the ledger, the maximum", user_,
                 entries_.size());
   auto status = env_.replace_file(fmt::format("{}/{}", directory_, user_), text, 0644);
   if (!status) return std::unexpected(advised(std::move(status).error()));
@@ -263,8 +263,8 @@ Status check_safe(os::Env& env, const std::string& directory) {
   wanted += relative ? named : named.substr(slash + 1);
   BERTH_ASSIGN(const auto real, env.real_path(named));
   if (real != wanted)
-    return fail(ErrorKind::denied, "{}: a link to {}, wanted the ledger's directory itself", named,
-                real);
+    return fail(ErrorKind::denied, "{}: a link to {}, expected the ledger's directory itself",
+                named, real);
   BERTH_ASSIGN(const auto status, env.status(named));
   const bool shared = status.owner == 0 && (status.mode & S_ISVTX) != 0;
   if (status.owner == env.user() || shared) return {};
@@ -322,7 +322,7 @@ Result<Alloc> Ledger::acquire(const Host& host, const AllocRequest& ask,
   const AllocId id = ticket ? *ticket : new_ticket();
   const LedgerEntry* queued = view.find_mine(id);
   if (queued != nullptr && !queued->waiting)
-    return fail(ErrorKind::stale, "this ticket was granted before");
+    return fail(ErrorKind::stale, "this ticket was already granted");
   LedgerEntry entry = view.draft(ask, id, queued);
 
   const Request request{ask.resources, entry.label, ask.selection};
@@ -334,7 +334,7 @@ Result<Alloc> Ledger::acquire(const Host& host, const AllocRequest& ask,
   }
   const auto ahead = view.ahead_of(entry);
   auto block = ahead.empty() ? view.fit(machine, host, request)
-                             : fail(ErrorKind::busy, "{} wait before it, {} first", ahead.size(),
+                             : fail(ErrorKind::busy, "{} wait ahead of it, {} first", ahead.size(),
                                     clip(ahead.front()->label));
   if (!block && block.error().kind != ErrorKind::busy)
     return std::unexpected(std::move(block).error());
@@ -364,7 +364,7 @@ Status Ledger::release(AllocId id) {
   View view(*env_, directory_);
   BERTH_TRY(view.read_ours());
   if (view.find_mine(id) == nullptr)
-    return fail(ErrorKind::stale, "this process holds no such part of the machine");
+    return fail(ErrorKind::stale, "this process has no such allocation");
   view.drop(id);
   return view.save();
 }
@@ -382,7 +382,7 @@ Status Ledger::hand_over(AllocId id, const os::ProcessIdentity& to) {
   BERTH_TRY(view.read_ours());
   const LedgerEntry* ours = view.find_mine(id);
   if (ours == nullptr || ours->waiting)
-    return fail(ErrorKind::stale, "this process holds no such part of the machine");
+    return fail(ErrorKind::stale, "this process has no such allocation");
   if (!Holders(*env_, directory_).alive(to))
     return fail(ErrorKind::not_found, "process {} is gone", to.pid);
   LedgerEntry entry = *ours;

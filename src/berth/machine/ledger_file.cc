@@ -61,7 +61,7 @@ std::string write_ledger_file(std::string_view boot, std::span<const LedgerEntry
 Result<std::vector<LedgerEntry>> read_ledger_file(std::string_view text, std::string_view boot,
                                                   uid_t user) {
   const auto malformed = [](std::size_t line) {
-    return fail(ErrorKind::corrupt, "line {} is no part of a ledger", line);
+    return fail(ErrorKind::corrupt, "line {} is not a part of a ledger", line);
   };
   if (text.size() > kLedgerFileMost || !text.starts_with(kTitle) || !text.ends_with('\n'))
     return malformed(1);

@@ -77,7 +77,7 @@ TEST(LedgerFile, RefusesWhatItWouldNotWrite) {
                                  "held 1 2 3 4 5 6 l   "}) {
     const auto read = read_ledger_file("berth-ledger 2 BOOT\n" + line + " \n", "BOOT", 1000);
     ASSERT_FALSE(read) << line;
-    EXPECT_EQ(read.error(), (Error{ErrorKind::corrupt, "line 2 is no part of a ledger"}));
+    EXPECT_EQ(read.error(), (Error{ErrorKind::corrupt, "line 2 is not a part of a ledger"}));
   }
   constexpr std::string_view kGood = "berth-ledger 2 BOOT\nheld 1 2 3 4 5 6 l   ";
   EXPECT_TRUE(read_ledger_file(fmt::format("{}\n", kGood), "BOOT", 1000));

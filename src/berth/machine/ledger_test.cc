@@ -78,7 +78,7 @@ TEST_F(LedgerTest, ARefusalSaysWhoHoldsTheRestAndLeavesNoTrace) {
   const int written = machine.written;
   const auto refused = guest.acquire(cpus(2));
   EXPECT_EQ(kind(refused), ErrorKind::busy);
-  EXPECT_EQ(refused.error().message, "cpu: wanted 2, free 1 of 4; held by digits-3 3");
+  EXPECT_EQ(refused.error().message, "cpu: requested 2, free 1 of 4; used by digits-3 3");
   EXPECT_EQ(machine.written, written);
   EXPECT_EQ(a.ledger.entries()->size(), 1U);
 }
@@ -107,7 +107,7 @@ TEST_F(LedgerTest, FirstComeFirstServedEvenWhenALaterOneWouldFitBeside) {
   EXPECT_EQ(b.ledger.position(), 0U);
   const auto refused = guest.acquire(cpus(1), small);
   EXPECT_EQ(kind(refused), ErrorKind::busy);
-  EXPECT_EQ(refused.error().message, "1 wait before it, large first");
+  EXPECT_EQ(refused.error().message, "1 wait ahead of it, large first");
   EXPECT_EQ(guest.ledger.position(), 1U);
   EXPECT_EQ(kind(c.acquire(cpus(1))), ErrorKind::busy) << "not even without a ticket";
   EXPECT_EQ(c.ledger.position(), 2U);

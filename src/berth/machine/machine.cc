@@ -9,6 +9,7 @@
 #include "berth/base/json_writer.h"
 #include "berth/base/near_names.h"
 #include "berth/base/text.h"
+#include "berth/resource/resources.h"
 
 namespace berth::machine {
 namespace {
@@ -59,7 +60,7 @@ const Block& Reservation::block() const {
 }
 
 Status Reservation::release() {
-  if (machine_ == nullptr) return fail(ErrorKind::stale, "this reservation was released before");
+  if (machine_ == nullptr) return fail(ErrorKind::stale, "this reservation was already released");
   return std::exchange(machine_, nullptr)->release(std::exchange(id_, {}));
 }
 
@@ -82,7 +83,8 @@ Result<Reservation> Machine::occupy(const Block& block, std::string holder) {
 
 Status Machine::release(ReservationId id) {
   if (find(id) == nullptr)
-    return fail(ErrorKind::stale, "this reservation was released before, or is of another machine");
+    return fail(ErrorKind::stale,
+                "this reservation was already released, or is of another machine");
   Slot& slot = slots_[id.slot];
   const Status subtracted = held_.subtract(slot.block.resources);
   BERTH_ASSERT(subtracted.has_value());
@@ -185,15 +187,15 @@ std::unexpected<Error> Machine::refuse_for_good(std::string_view resource,
                                                 std::int64_t wanted) const {
   const auto total = total_.resources.get(resource);
   const auto meant = total == 0 ? meant_resource(resource) : std::string_view();
-  return fail(ErrorKind::impossible, "{}: wanted {}, the total is {}{}", resource,
-              format_amount(resource, wanted), format_amount(resource, total),
+  return fail(ErrorKind::impossible, "{}: requested {}, the total is {}{}", resource,
+              requested_amount(resource, wanted), format_amount(resource, total),
               meant.empty() ? "" : fmt::format("; did you mean '{}'?", meant));
 }
 
 std::unexpected<Error> Machine::refuse_for_now(std::string_view resource,
                                                std::int64_t wanted) const {
-  return fail(ErrorKind::busy, "{}: wanted {}, free {} of {}{}", resource,
-              format_amount(resource, wanted), format_amount(resource, free_of(resource)),
+  return fail(ErrorKind::busy, "{}: requested {}, free {} of {}{}", resource,
+              requested_amount(resource, wanted), format_amount(resource, free_of(resource)),
               format_amount(resource, total_.resources.get(resource)), holders_of(resource));
 }
 
@@ -221,7 +223,7 @@ std::string Machine::holders_of(std::string_view resource) const {
     named.push_back(fmt::format("{} {}", clip(holder), format_amount(resource, amount)));
   if (named.empty()) return {};
   const std::size_t more = shares.size() - named.size();
-  return fmt::format("; held by {}{}", join(named, ", "),
+  return fmt::format("; used by {}{}", join(named, ", "),
                      more > 0 ? fmt::format(" and {} more", more) : "");
 }
 

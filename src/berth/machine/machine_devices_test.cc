@@ -70,11 +70,11 @@ TEST(MachineDevices, WhoHoldsAPartIsNamedWhenAWholeOneIsShort) {
   const auto whole = machine.reserve(ask(4, 0, 0, "train-2"));
   const auto refused = machine.reserve(ask(4));
   ASSERT_FALSE(refused);
-  EXPECT_EQ(refused.error(), (Error{ErrorKind::busy,
-                                    "gpu: wanted 4, free 3 of 8; held by train-2 "
-                                    "4, sweep-1 1"}));
+  EXPECT_EQ(
+      refused.error(),
+      (Error{ErrorKind::busy, "gpu: requested 4, free 3 of 8; used by train-2 4, sweep-1 1"}));
   EXPECT_EQ(machine.reserve(ask(9)).error(),
-            (Error{ErrorKind::impossible, "gpu: wanted 9, the total is 8"}));
+            (Error{ErrorKind::impossible, "gpu: requested 9, the total is 8"}));
   EXPECT_EQ(machine.reserve(ask(1, 33 * kGi)).error().kind, ErrorKind::impossible);
 }
 
@@ -93,7 +93,7 @@ TEST(MachineDevices, ARefusalOfCoresTakesNoDevice) {
   Machine machine(server());
   Request request = ask(1);
   request.resources.set(Known::cpu, 9000);
-  EXPECT_EQ(machine.reserve(request).error().message, "cpu: wanted 9, the total is 8");
+  EXPECT_EQ(machine.reserve(request).error().message, "cpu: requested 9, the total is 8");
   EXPECT_EQ(machine.free().get(Known::gpu), 8);
 }
 
@@ -106,7 +106,7 @@ TEST(MachineDevices, ForeignProcessesAreCharged) {
   EXPECT_EQ(machine.free().get(Known::gpu), 7);
   EXPECT_EQ(machine.free().get(Known::gpu_mem), (256 - 20) * kGi);
   EXPECT_EQ(machine.reserve(ask(8)).error().message,
-            "gpu: wanted 8, free 7 of 8; held by process 77 (python3) 1");
+            "gpu: requested 8, free 7 of 8; used by process 77 (python3) 1");
   const auto part = machine.reserve(ask(1, 12 * kGi));
   ASSERT_TRUE(part);
   EXPECT_EQ(part->block().devices[0].uuid, "GPU-3") << "its rest fits best";
@@ -121,10 +121,10 @@ TEST(MachineDevices, OneThatWentOutOfServiceIsLentNoMoreAndItsHolderKeepsIt) {
   without.devices.erase(without.devices.begin());
   machine.set_total(without);
   EXPECT_EQ(machine.free().get(Known::gpu), 7);
-  EXPECT_EQ(machine.reserve(ask(8)).error().message, "gpu: wanted 8, the total is 7");
+  EXPECT_EQ(machine.reserve(ask(8)).error().message, "gpu: requested 8, the total is 7");
   EXPECT_TRUE(machine.dry_run(ask(7)));
   machine.set_total(server());
-  EXPECT_EQ(machine.free().get(Known::gpu), 7) << "it is well again, and still held";
+  EXPECT_EQ(machine.free().get(Known::gpu), 7) << "it is healthy again, and still held";
   ASSERT_TRUE(held->release());
   EXPECT_EQ(machine.free().get(Known::gpu), 8);
 }

@@ -68,9 +68,9 @@ TEST(Machine, ARefusalTakesNothingAndNamesWhoHoldsTheRest) {
   const auto before = machine.free();
   const auto refused = machine.reserve(ask({{"cpu", 4000}, {"mem", kGi}}));
   ASSERT_FALSE(refused);
-  EXPECT_EQ(
-      refused.error(),
-      (Error{ErrorKind::busy, "cpu: wanted 4, free 1.5 of 8; held by digits-3 4, sweep-1/7 2.5"}));
+  EXPECT_EQ(refused.error(),
+            (Error{ErrorKind::busy,
+                   "cpu: requested 4, free 1.5 of 8; used by digits-3 4, sweep-1/7 2.5"}));
   EXPECT_EQ(machine.free(), before);
 }
 
@@ -104,7 +104,7 @@ TEST(Machine, NamesThreeHoldersEachOnceTheGreatestFirst) {
   const auto refused = machine.reserve(ask({{"cpu", 1001}}));
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().message,
-            "cpu: wanted 1.001, free 1 of 8; held by e 2, a 1, b 1 and 3 more");
+            "cpu: requested 1.001, free 1 of 8; used by e 2, a 1, b 1 and 3 more");
 }
 
 TEST(Machine, RefusesTheScarcestFirst) {
@@ -122,7 +122,7 @@ TEST(Machine, RefusesTheScarcestFirst) {
     const auto refused = machine.reserve(wish);
     ASSERT_FALSE(refused);
     EXPECT_EQ(refused.error().kind, ErrorKind::busy);
-    EXPECT_TRUE(refused.error().message.starts_with(fmt::format("{}: wanted", resource)))
+    EXPECT_TRUE(refused.error().message.starts_with(fmt::format("{}: expected", resource)))
         << refused.error().message;
     wish.resources.set(resource, 0);
   }
@@ -135,10 +135,11 @@ TEST(Machine, ImpossibleBeatsBusy) {
   const auto refused = machine.reserve(ask({{"gpu", 1}, {"mem", 17 * kGi}}));
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error(),
-            (Error{ErrorKind::impossible, "mem: wanted 17 GiB, the total is 16 GiB"}));
+            (Error{ErrorKind::impossible, "mem: requested 17 GiB, the total is 16 GiB"}));
   const auto unknown = machine.reserve(ask({{"licence", 1000}}));
   ASSERT_FALSE(unknown);
-  EXPECT_EQ(unknown.error(), (Error{ErrorKind::impossible, "licence: wanted 1, the total is 0"}));
+  EXPECT_EQ(unknown.error(),
+            (Error{ErrorKind::impossible, "licence: requested 1, the total is 0"}));
 }
 
 TEST(Machine, ADryRunAnswersAsReserveWouldAndTakesNothing) {
@@ -201,7 +202,7 @@ TEST(Machine, AQuotaMayBeTighterThanTheCores) {
   EXPECT_EQ(one->block().cores, cores(0, 1));
   const auto refused = machine.reserve(ask({{"cpu", 1000}}));
   ASSERT_FALSE(refused);
-  EXPECT_EQ(refused.error().message, "cpu: wanted 1, free 0.5 of 1.5; held by one 1");
+  EXPECT_EQ(refused.error().message, "cpu: requested 1, free 0.5 of 1.5; used by one 1");
   EXPECT_EQ(machine.reserve(ask({{"cpu", 1600}})).error().kind, ErrorKind::impossible);
   EXPECT_TRUE(machine.reserve(ask({{"cpu", 500}})));
 }

@@ -56,7 +56,7 @@ class NvmlReader {
         add(**instance, static_cast<int>(index), card, *parent);
     }
     if (handles_.size() == before)
-      reading_.notes.push_back(fmt::format("card {} is in MIG mode and has no instance", index));
+      reading_.notes.push_back(fmt::format("card {} is in MIG mode and has no instances", index));
   }
 
   void add(Nvml::Handle handle, int index, Nvml::Handle card, const std::string& parent) {

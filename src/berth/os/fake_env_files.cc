@@ -213,7 +213,7 @@ Status FakeEnv::rename(const std::string& from, const std::string& to) {
   BERTH_TRY(ask("rename"));
   if (free_place(from)) return fail(ErrorKind::not_found, "{}: no such file", from);
   if (machine_.directories.contains(from) != machine_.directories.contains(to) && !free_place(to))
-    return fail(ErrorKind::invalid, "{}: a directory is no file", to);
+    return fail(ErrorKind::invalid, "{}: a directory is not a file", to);
   if (machine_.directories.contains(to) && !list(to)->empty())
     return fail(ErrorKind::io, "{}: not empty", to);
   machine_.files.erase(to);

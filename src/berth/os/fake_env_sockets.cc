@@ -18,7 +18,7 @@ Result<Fd> FakeEnv::connect_local(const std::string& path) {
            entry.second.path == path;
   });
   if (listener == world_.open.end() || !machine_.files.contains(path))
-    return fail(ErrorKind::not_found, "{}: nobody listens", path);
+    return fail(ErrorKind::not_found, "{}: no process listens", path);
   const auto [ours, theirs] = join(*listener->second.owner);
   listener->second.waits.push_back(theirs);
   return Fd(*this, ours);

@@ -16,7 +16,7 @@ Result<void*> load_plugin(Env& env, const std::string& file, const std::string& 
     if (void* found = dlsym(part, symbol.c_str()); found != nullptr) return found;
     return fail(ErrorKind::corrupt, "{} is of another build than {}", path, program);
   }
-  return fail(ErrorKind::not_found, "no {} in {} or {}/../lib/berth: it comes with berth", file,
+  return fail(ErrorKind::not_found, "no {} in {} or {}/../lib/berth: it is part of berth", file,
               directory, directory);
 }
 

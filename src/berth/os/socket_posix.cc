@@ -71,7 +71,7 @@ Result<Fd> connect_posix(Env& env, const std::string& path) {
   BERTH_ASSIGN(Fd fd, new_socket(env));
   const auto* address = reinterpret_cast<const sockaddr*>(&place.address);
   if (::connect(fd.number(), address, sizeof place.address) == 0) return fd;
-  if (errno == ECONNREFUSED) return fail(ErrorKind::not_found, "{}: nobody listens", path);
+  if (errno == ECONNREFUSED) return fail(ErrorKind::not_found, "{}: no process listens", path);
   return errno_error(errno, path);
 }
 

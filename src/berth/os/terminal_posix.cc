@@ -105,7 +105,7 @@ Fd own_descriptor(Env& env, int number, int flags) {
 Result<std::unique_ptr<Terminal>> Terminal::open(Env& env) {
   Fd out = own_descriptor(env, STDOUT_FILENO, O_WRONLY);
   if (!out || tcgetattr(out.number(), &g_before) != 0)
-    return fail(ErrorKind::invalid, "standard output is no terminal");
+    return fail(ErrorKind::invalid, "standard output is not a terminal");
   Fd in = isatty(STDIN_FILENO) == 1 ? own_descriptor(env, STDIN_FILENO, O_RDONLY) : Fd();
   Fd changes(env, eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!changes) return fail(ErrorKind::io, "no descriptor is left");

@@ -61,7 +61,7 @@ Status add_entries(const std::string& root, const std::string& below, std::size_
     const std::string_view name = found->d_name;
     if (name == "." || name == "..") continue;
     if (entries.size() == most)
-      return fail(ErrorKind::full, "{}: holds more than {} files", root, most);
+      return fail(ErrorKind::full, "{}: contains more than {} files", root, most);
     auto entry = entry_at(dirfd(dir.get()), found->d_name,
                           below.empty() ? std::string(name) : fmt::format("{}/{}", below, name));
     if (entry)

@@ -18,12 +18,12 @@ Result<Answer> Allocator::allocate(Policy& policy, int count, DeviceSet required
 }
 
 Status Allocator::allocate_these(DeviceSet devices) {
-  if (devices == 0) return fail(ErrorKind::invalid, "no devices wanted, at least 1 can be");
+  if (devices == 0) return fail(ErrorKind::invalid, "expected at least 1 device, got 0");
   if ((devices & ~all_) != 0)
-    return fail(ErrorKind::invalid, "wanted {}: the machine has {} devices, from 0",
+    return fail(ErrorKind::invalid, "requested {}: the machine has {} devices, from 0",
                 text(devices & ~all_), size(all_));
   if ((devices & ~available_) != 0)
-    return fail(ErrorKind::busy, "{} held already", text(devices & ~available_));
+    return fail(ErrorKind::busy, "{} already in use", text(devices & ~available_));
   available_ ^= devices;
   return {};
 }
@@ -33,14 +33,15 @@ Status Allocator::free(DeviceSet devices) {
     return fail(ErrorKind::invalid, "freed {}: the machine has {} devices, from 0",
                 text(devices & ~all_), size(all_));
   if ((devices & available_) != 0)
-    return fail(ErrorKind::stale, "{} not held, so it cannot be freed", text(devices & available_));
+    return fail(ErrorKind::stale, "{} not in use, so it cannot be freed",
+                text(devices & available_));
   available_ ^= devices;
   return {};
 }
 
 Result<Question> Allocator::ask(int count, DeviceSet required, Objective objective) const {
   const DeviceSet held = required & all_ & ~available_;
-  if (held != 0) return fail(ErrorKind::busy, "required {} held already", text(held));
+  if (held != 0) return fail(ErrorKind::busy, "required {} already in use", text(held));
   return Question{available_, required, count, objective};
 }
 

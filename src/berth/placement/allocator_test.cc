@@ -16,15 +16,16 @@ TEST(Allocator, HoldsAndFrees) {
   EXPECT_EQ(allocator.available(), first(8) ^ set_of({0, 3}));
   EXPECT_EQ(allocator.allocate(PolicyKind::packed, 7).error().kind, ErrorKind::busy);
   EXPECT_EQ(allocator.allocate(PolicyKind::packed, 1, set_of({3})).error().message,
-            "required {3} held already");
+            "required {3} already in use");
   EXPECT_EQ(allocator.allocate(PolicyKind::packed, 1, set_of({9})).error().kind,
             ErrorKind::invalid);
   EXPECT_TRUE(allocator.allocate_these(set_of({1, 7})));
-  EXPECT_EQ(allocator.allocate_these(set_of({6, 7})).error().message, "{7} held already");
+  EXPECT_EQ(allocator.allocate_these(set_of({6, 7})).error().message, "{7} already in use");
   EXPECT_EQ(allocator.allocate_these(set_of({8})).error().kind, ErrorKind::invalid);
   EXPECT_EQ(allocator.allocate_these(0).error().kind, ErrorKind::invalid);
   EXPECT_EQ(allocator.available(), set_of({2, 4, 5, 6}));
-  EXPECT_EQ(allocator.free(set_of({2, 3})).error().message, "{2} not held, so it cannot be freed");
+  EXPECT_EQ(allocator.free(set_of({2, 3})).error().message,
+            "{2} not in use, so it cannot be freed");
   EXPECT_EQ(allocator.free(set_of({2, 3})).error().kind, ErrorKind::stale);
   EXPECT_EQ(allocator.free(set_of({12})).error().kind, ErrorKind::invalid);
   EXPECT_TRUE(allocator.free(pair->devices));

@@ -75,7 +75,7 @@ TEST(PlacementInC, ErrorsHaveCodesAndWordsThatFit) {
   Handle handle(testing::dgx1_volta());
   berth_placement_answer answer{7, 7, 7, 7, 7, 7, 7};
   EXPECT_EQ(handle.choose(BERTH_PLACEMENT_PACKED, {3, 0, 3, 0}, answer), BERTH_PLACEMENT_BUSY);
-  EXPECT_STREQ(handle.message.data(), "3 devices wanted, 2 available: {0,1}");
+  EXPECT_STREQ(handle.message.data(), "3 devices requested, 2 available: {0,1}");
   EXPECT_EQ(handle.choose(BERTH_PLACEMENT_PACKED, {255, 0, 9, 0}, answer),
             BERTH_PLACEMENT_IMPOSSIBLE);
   EXPECT_EQ(handle.choose(BERTH_PLACEMENT_PACKED, {255, 0, 0, 0}, answer), BERTH_PLACEMENT_INVALID);
@@ -165,7 +165,7 @@ TEST(PlacementInC, Allocator) {
   EXPECT_EQ(berth_allocator_allocate(allocator, BERTH_PLACEMENT_PACKED, 1, 1, 0, &answer,
                                      message.data(), message.size()),
             BERTH_PLACEMENT_BUSY);
-  EXPECT_STREQ(message.data(), "required {0} held already");
+  EXPECT_STREQ(message.data(), "required {0} already in use");
   EXPECT_EQ(berth_allocator_allocate_these(allocator, 0b110, nullptr, 0), BERTH_PLACEMENT_OK);
   EXPECT_EQ(berth_allocator_allocate_these(allocator, 0b110, nullptr, 0), BERTH_PLACEMENT_BUSY);
   EXPECT_EQ(berth_allocator_free(allocator, 0b1111, nullptr, 0), BERTH_PLACEMENT_OK);

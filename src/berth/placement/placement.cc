@@ -19,14 +19,14 @@ template <class Kind, std::size_t kCount>
 Result<Kind> kind_named(std::string_view text, const Names<Kind, kCount>& names) {
   if (const auto kind = names.value(text)) return *kind;
   const auto meant = nearest(text, names.all());
-  return fail(ErrorKind::invalid, "wanted {}, found '{}'{}", listed(names), clip(text),
+  return fail(ErrorKind::invalid, "expected {}, got '{}'{}", listed(names), clip(text),
               meant.empty() ? "" : fmt::format("; did you mean '{}'?", meant));
 }
 
 Status check(const Question& question, DeviceSet all) {
   const auto& [available, required, count, objective] = question;
   const int devices = size(all);
-  if (count < 1) return fail(ErrorKind::invalid, "{} devices wanted, at least 1 can be", count);
+  if (count < 1) return fail(ErrorKind::invalid, "expected at least 1 device, got {}", count);
   if (static_cast<std::size_t>(objective) >= kObjectives)
     return fail(ErrorKind::invalid, "no such objective: {}", static_cast<int>(objective));
   if ((available & ~all) != 0)
@@ -39,11 +39,11 @@ Status check(const Question& question, DeviceSet all) {
     return fail(ErrorKind::invalid, "required {} not among the available {}",
                 text(required & ~available), text(available));
   if (size(required) > count)
-    return fail(ErrorKind::invalid, "{} devices wanted, {} required", count, text(required));
+    return fail(ErrorKind::invalid, "{} devices requested, {} required", count, text(required));
   if (count > devices)
-    return fail(ErrorKind::impossible, "{} devices wanted, the machine has {}", count, devices);
+    return fail(ErrorKind::impossible, "{} devices requested, the machine has {}", count, devices);
   if (count > size(available))
-    return fail(ErrorKind::busy, "{} devices wanted, {} available: {}", count, size(available),
+    return fail(ErrorKind::busy, "{} devices requested, {} available: {}", count, size(available),
                 text(available));
   return {};
 }
@@ -79,7 +79,7 @@ Status check_choice(DeviceSet set, const Question& question) {
   if ((set & ~question.available) != 0)
     return wrong(fmt::format("{} not available", text(set & ~question.available)));
   if (size(set) != question.count)
-    return wrong(fmt::format("{} devices, {} wanted", size(set), question.count));
+    return wrong(fmt::format("{} devices, {} requested", size(set), question.count));
   if ((question.required & ~set) != 0)
     return wrong(fmt::format("without the required {}", text(question.required & ~set)));
   return {};

@@ -169,11 +169,11 @@ TEST(Placement, ErrorsSayWhatIsWrong) {
   };
   const DeviceSet all = first(8);
   const std::vector<Case> cases{
-      {PolicyKind::packed, ask(all, 0), ErrorKind::invalid, "0 devices wanted, at least 1 can be"},
+      {PolicyKind::packed, ask(all, 0), ErrorKind::invalid, "expected at least 1 device, got 0"},
       {PolicyKind::packed, ask(all, 9), ErrorKind::impossible,
-       "9 devices wanted, the machine has 8"},
+       "9 devices requested, the machine has 8"},
       {PolicyKind::packed, ask(set_of({1, 5}), 3), ErrorKind::busy,
-       "3 devices wanted, 2 available: {1,5}"},
+       "3 devices requested, 2 available: {1,5}"},
       {PolicyKind::packed, ask(set_of({1, 9}), 1), ErrorKind::invalid,
        "available {9}: the machine has 8 devices, from 0"},
       {PolicyKind::packed, ask(all, 1, set_of({63})), ErrorKind::invalid,
@@ -181,7 +181,7 @@ TEST(Placement, ErrorsSayWhatIsWrong) {
       {PolicyKind::packed, ask(set_of({1, 2}), 1, set_of({3})), ErrorKind::invalid,
        "required {3} not among the available {1,2}"},
       {PolicyKind::packed, ask(all, 1, set_of({3, 4})), ErrorKind::invalid,
-       "1 devices wanted, {3,4} required"},
+       "1 devices requested, {3,4} required"},
       {PolicyKind::static_dgx1_volta, ask(all, 3), ErrorKind::invalid,
        "static-dgx1-volta gives 1, 2, 4, 8 devices, not 3"},
       {PolicyKind::static_dgx1_volta, ask(set_of({0, 1, 4}), 2), ErrorKind::busy,
@@ -207,9 +207,9 @@ TEST(Placement, MatricesAreChecked) {
   EXPECT_EQ(message({}, 0), "made");
   EXPECT_EQ(message({-5}, 1), "made") << "the diagonal is not read";
   EXPECT_EQ(message({0, 1'000'000, 1'000'000, 0}, 2), "made");
-  EXPECT_EQ(message({0, -1, -1, 0}, 2), "GPU0-GPU1: score -1, wanted 0 to 1000000");
+  EXPECT_EQ(message({0, -1, -1, 0}, 2), "GPU0-GPU1: score -1, expected 0 to 1000000");
   EXPECT_EQ(message({0, 1'000'001, 1'000'001, 0}, 2),
-            "GPU0-GPU1: score 1000001, wanted 0 to 1000000");
+            "GPU0-GPU1: score 1000001, expected 0 to 1000000");
   EXPECT_EQ(message({0, 1, 1}, 2), "3 scores, 2 devices have 4");
   EXPECT_EQ(message({}, -1), "-1 devices, at most 64 can be placed");
   EXPECT_EQ(message({}, 65), "65 devices, at most 64 can be placed");
@@ -258,9 +258,9 @@ TEST(Placement, ThePolicyOfTheCallersOwnIsChecked) {
     return refused ? "" : refused.error().message;
   };
   EXPECT_EQ(complaint(set_of({1, 4})), "the policy chose {1,4}: {1} not available");
-  EXPECT_EQ(complaint(set_of({3, 4, 7})), "the policy chose {3,4,7}: 3 devices, 2 wanted");
+  EXPECT_EQ(complaint(set_of({3, 4, 7})), "the policy chose {3,4,7}: 3 devices, 2 requested");
   EXPECT_EQ(complaint(set_of({3, 7})), "the policy chose {3,7}: without the required {4}");
-  EXPECT_EQ(complaint(0), "the policy chose {}: 0 devices, 2 wanted");
+  EXPECT_EQ(complaint(0), "the policy chose {}: 0 devices, 2 requested");
   EXPECT_EQ(complaint(set_of({4, 63})), "the policy chose {4,63}: {63} not available");
 }
 

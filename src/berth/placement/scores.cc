@@ -47,7 +47,7 @@ Result<Scores> Scores::make(std::span<const std::int32_t> row_major, int devices
         return fail(ErrorKind::invalid, "GPU{}-GPU{}: {} from one side, {} from the other", a, b,
                     there, back);
       if (there < 0 || there > kMostScore)
-        return fail(ErrorKind::invalid, "GPU{}-GPU{}: score {}, wanted 0 to {}", a, b, there,
+        return fail(ErrorKind::invalid, "GPU{}-GPU{}: score {}, expected 0 to {}", a, b, there,
                     kMostScore);
       scores.row_major_[scores.place(a, b)] = scores.row_major_[scores.place(b, a)] = there;
     }

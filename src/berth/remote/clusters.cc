@@ -41,7 +41,7 @@ Result<std::string> read_regular(os::Env& env, const std::string& file) {
                                                    "socket", "device",    "something else"};
   BERTH_ASSIGN(const auto status, env.status(file));
   if (status.kind == os::FileStatus::Kind::file) return env.read_file(file, kFileMost);
-  return fail(ErrorKind::invalid, "{}: wanted a file of clusters, found a {}", file,
+  return fail(ErrorKind::invalid, "{}: expected a file of clusters, got a {}", file,
               kKinds.at(static_cast<std::size_t>(status.kind)));
 }
 
@@ -87,13 +87,13 @@ Result<ClusterEntry> read_entry(const std::string& name, const Field& body) {
     BERTH_ASSIGN(entry.lease, lease->duration());
     constexpr Duration kLeast = std::chrono::seconds(1);
     constexpr Duration kMost = std::chrono::hours(24 * 30);
-    if (entry.lease < kLeast || entry.lease > kMost) return lease->error("wanted 1s to 30d");
+    if (entry.lease < kLeast || entry.lease > kMost) return lease->error("expected 1s to 30d");
   }
   if (const auto outlive = body.find("outlive")) BERTH_TRY(read_outlive(*outlive, entry));
   entry.timeout = std::max(entry.timeout, entry.lease);
   if (const auto reconnect = body.find("reconnect")) {
     BERTH_ASSIGN(entry.reconnect, reconnect->duration());
-    if (entry.reconnect <= Duration(0)) return reconnect->error("wanted more than 0");
+    if (entry.reconnect <= Duration(0)) return reconnect->error("expected more than 0");
   }
   if (const auto shares = body.find("shared_folders")) {
     BERTH_ASSIGN(entry.shares, truth_of(*shares));
@@ -129,11 +129,12 @@ Result<SshHost> read_host(const Field& field) {
     BERTH_ASSIGN(host->direct, direct->text());
     if (lower(host->direct) == "true" || lower(host->direct) == "false")
       return direct->error(
-          "wanted user@host[:port]; `direct: false` beside `hosts` is for all of them");
+          "expected user@host[:port]; to set it for all hosts, write `direct: false` next to "
+          "`hosts`");
     const auto address = parse_ssh_host(host->direct);
     if (!address) return direct->error(address.error());
     if (!address->key.empty())
-      return direct->error("wanted user@host[:port]: keys are those of the sending host's user");
+      return direct->error("expected user@host[:port]: keys are those of the sending host's user");
   }
   return host;
 }
@@ -161,7 +162,7 @@ Result<OpenedCluster> open_ssh(os::Env& env, const ClusterEntry& entry, const Ag
     }
   BERTH_ASSIGN(const Field list, entry.body.get("hosts"));
   BERTH_ASSIGN(const auto items, list.items());
-  if (items.empty()) return list.error("wanted one host at least");
+  if (items.empty()) return list.error("expected at least one host");
   const std::string home = env.variable("HOME").value_or("");
   const std::string sockets = ssh_sockets(env);
   std::vector<std::unique_ptr<Host>> hosts;
@@ -171,7 +172,7 @@ Result<OpenedCluster> open_ssh(os::Env& env, const ClusterEntry& entry, const Ag
     Transport transport = ssh_transport(host, options, home, sockets);
     if (std::ranges::find(hosts, transport.name, [](const auto& one) { return one->name(); }) !=
         hosts.end())
-      return item.error(fmt::format("{} stands here twice", transport.name));
+      return item.error(fmt::format("{} is listed twice", transport.name));
     hosts.push_back(
         std::make_unique<Host>(env, std::move(transport), agent,
                                HostOptions{.lease = entry.lease, .outlive = entry.outlive}));
@@ -253,8 +254,9 @@ Result<ClusterEntry> find_cluster(os::Env& env, const std::string& name) {
   for (const auto& entry : entries) names.push_back(entry.name);
   BERTH_ASSIGN(const auto file, clusters_file(env));
   if (names.empty())
-    return fail(ErrorKind::not_found, "no cluster '{}': {} has none; see berth cluster --help",
-                clip(name), file);
+    return fail(ErrorKind::not_found,
+                "no cluster '{}': {} defines no clusters; see berth cluster --help", clip(name),
+                file);
   return fail(ErrorKind::not_found, "no cluster '{}': {} has {}", clip(name), file,
               join(names, ", "));
 }
@@ -262,7 +264,7 @@ Result<ClusterEntry> find_cluster(os::Env& env, const std::string& name) {
 Result<std::string> with_cluster(std::string_view text, const std::string& name,
                                  const std::vector<std::string>& hosts) {
   if (!is_name(name))
-    return fail(ErrorKind::usage, "'{}': wanted letters, digits, '-', '_' and '.'", clip(name));
+    return fail(ErrorKind::usage, "'{}': expected letters, digits, '-', '_' and '.'", clip(name));
   BERTH_ASSIGN(const auto entries, parse_clusters(text, "clusters.yaml"));
   if (std::ranges::find(entries, name, &ClusterEntry::name) != entries.end())
     return fail(ErrorKind::exists, "there is a cluster '{}' already", name);
@@ -283,7 +285,8 @@ Result<std::string> without_cluster(std::string_view text, const std::string& na
   const auto now = cut_entry(text, name);
   const auto after = now ? parse_clusters(*now, "clusters.yaml") : std::unexpected(Error{});
   if (!after || names(*after) != left)
-    return fail(ErrorKind::invalid, "'{}' cannot be cut out of the file: edit it", clip(name));
+    return fail(ErrorKind::invalid, "'{}' cannot be removed automatically: edit the file",
+                clip(name));
   return *now;
 }
 
@@ -304,7 +307,7 @@ Result<OpenedCluster> open_cluster(os::Env& env, const ClusterEntry& entry, cons
     BERTH_ASSIGN(auto options, read_slurm(env, entry, agent));
     return OpenedCluster{.cluster = std::make_unique<Slurm>(env, std::move(options))};
   }
-  return fail(ErrorKind::impossible, "cluster '{}': kind {} is not here yet", entry.name,
+  return fail(ErrorKind::impossible, "cluster '{}': kind {} is not supported yet", entry.name,
               entry.kind);
 }
 

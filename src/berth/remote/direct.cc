@@ -65,7 +65,8 @@ std::optional<Holders::Holder> Holders::find(const Transport& to,
 std::string Holders::refuse(const Transport& from, const Transport& to, const Error& because) {
   refused_.emplace(from.words, to.words);
   return fmt::format(
-      "files from {} to {} come through this machine: {} (it was tried because of direct: true)",
+      "files from {} to {} go through this machine: {} (direct copying was tried because of "
+      "direct: true)",
       from.name, to.name, because.message);
 }
 
@@ -119,7 +120,7 @@ void Push::step() {
         over_ = std::unexpected(connection_->because(status.error()));
   }
   if (!over_ && env_.now() >= received_at_ + kSilentMost)
-    over_ = fail(ErrorKind::busy, "no word of it for {}", format_duration(kSilentMost));
+    over_ = fail(ErrorKind::busy, "no message from it for {}", format_duration(kSilentMost));
   if (!over_ && env_.now() >= still_until())
     over_ = fail(ErrorKind::busy, "nothing moved for {}", format_duration(env_.now() - moved_at_));
   if (over_)
@@ -136,7 +137,7 @@ void Push::look_up() {
   const auto host = parse_ssh_lookup(end->out);
   if (end->good() && host) return dial(ssh_transport_between(*host));
   const std::string why = end->error ? end->error->message : clip(trim(end->err), 300);
-  over_ = fail(ErrorKind::io, "ssh -G tells no address of {}: {}", options_.to.name, why);
+  over_ = fail(ErrorKind::io, "ssh -G reports no address of {}: {}", options_.to.name, why);
 }
 
 void Push::dial(const Result<Transport>& to) {
@@ -174,10 +175,10 @@ Status Push::exchange() {
       return {};
     }
     if (frame->kind != agent::FrameKind::sent)
-      return fail(ErrorKind::invalid, "a frame that is no answer");
+      return fail(ErrorKind::invalid, "a frame that is not an answer");
     BERTH_ASSIGN(const auto moved, parse_integer(frame->bytes));
     if (moved > fileset::total_bytes(options_.objects))
-      return fail(ErrorKind::invalid, "more bytes were sent than there are");
+      return fail(ErrorKind::invalid, "more bytes were sent than announced");
     if (moved <= moved_) continue;
     moved_ = moved;
     moved_at_ = env_.now();

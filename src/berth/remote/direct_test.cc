@@ -61,8 +61,8 @@ TEST(Holders, AskNobodyTwiceWhoRefused) {
   const std::vector lacking{piece("x", kMuch)};
   const auto told = holders.refuse(transport("a"), transport("b"), {ErrorKind::io, "no route"});
   EXPECT_EQ(told,
-            "files from a to b come through this machine: no route (it was tried because of "
-            "direct: true)");
+            "files from a to b go through this machine: no route (direct copying was tried because "
+            "of direct: true)");
   EXPECT_FALSE(holders.find(transport("b"), lacking));
   EXPECT_TRUE(holders.find(transport("c"), lacking)) << "it may reach another";
 }
@@ -217,7 +217,7 @@ TEST_F(DirectPosixTest, AnAddressThatCannotBeHadIsTold) {
                             .shell = true,
                             .direct = true});
   ASSERT_FALSE(pushed);
-  EXPECT_TRUE(pushed.error().message.starts_with("ssh -G tells no address of to: "))
+  EXPECT_TRUE(pushed.error().message.starts_with("ssh -G reports no address of to: "))
       << pushed.error().message;
 }
 

@@ -32,7 +32,9 @@ Status Ec2Instances::open() {
   if (!text && text.error().kind == ErrorKind::not_found) return {};
   if (!text) return std::unexpected(text.error());
   const auto lines = split(*text, '\n');
-  const auto broken = [&] { return fail(ErrorKind::corrupt, "{} is no book of instances", book_); };
+  const auto broken = [&] {
+    return fail(ErrorKind::corrupt, "{} is not a list of instances", book_);
+  };
   if (!lines.front().starts_with(kTitle)) return broken();
   const auto closed = parse_number(trim(lines.front().substr(kTitle.size())));
   if (!closed) return broken();

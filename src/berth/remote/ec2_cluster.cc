@@ -177,7 +177,7 @@ Result<cluster::Alloc> Ec2Cluster::ask(Member& member, const cluster::Wish& wish
   const bool same = member.asked && member.asked->requirements.min == wish.requirements.min &&
                     member.asked->selection == wish.selection;
   if (member.asked && !same && env_.now() < member.asked_at + kAnswer)
-    return fail(ErrorKind::busy, "{}: it is being asked", offer.machine);
+    return fail(ErrorKind::busy, "{}: waiting for its answer", offer.machine);
   if (!same) {
     BERTH_ASSIGN(const auto choice, cluster::closest({&offer, 1}, wish));
     member.asked = wish;
@@ -239,19 +239,22 @@ Result<std::optional<Mono>> Ec2Cluster::keepalive(cluster::AllocId id) {
 
 Result<cluster::Alloc> Ec2Cluster::inspect(cluster::AllocId id) {
   Member* member = holder(id);
-  if (member == nullptr) return fail(ErrorKind::stale, "no alloc {:x} of ours", id.value);
+  if (member == nullptr)
+    return fail(ErrorKind::stale, "no allocation {:x} of this process", id.value);
   return member->allocs[id];
 }
 
 Result<LeaseDirectory> Ec2Cluster::lease_directory(cluster::AllocId id) {
   Member* member = holder(id);
-  if (member == nullptr) return fail(ErrorKind::stale, "no alloc {:x} of ours", id.value);
+  if (member == nullptr)
+    return fail(ErrorKind::stale, "no allocation {:x} of this process", id.value);
   return member->host->lease_directory(id);
 }
 
 Status Ec2Cluster::free(cluster::AllocId id) {
   Member* member = holder(id);
-  if (member == nullptr) return fail(ErrorKind::stale, "no alloc {:x} of ours", id.value);
+  if (member == nullptr)
+    return fail(ErrorKind::stale, "no allocation {:x} of this process", id.value);
   member->allocs.erase(id);
   look_again(*member);  // the agent there may take a moment to end
   return member->host->free(id);

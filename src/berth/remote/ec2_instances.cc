@@ -197,8 +197,7 @@ void Ec2Instances::ask_for_interruptions() {
   api_.call("DescribeSpotInstanceRequests", std::move(parameters),
             [this](const Result<Xml>& answer) {
               if (!answer) return;  // then its end comes without a warning
-              for (const std::string& id : read_interrupted(*answer))
-                drain(id, "EC2 takes it back");
+              for (const std::string& id : read_interrupted(*answer)) drain(id, "EC2 reclaims it");
             });
 }
 

@@ -147,7 +147,7 @@ TEST(Ec2Instances, OneThatEc2TakesBackDrainsAndIsEnded) {
   world.ec2.find(id)->interrupted = true;
   ASSERT_TRUE(
       world.pass_until([&] { return !world.instances->machines()[0].draining.empty(); }, 30s));
-  EXPECT_EQ(world.instances->machines()[0].draining, "EC2 takes it back");
+  EXPECT_EQ(world.instances->machines()[0].draining, "EC2 reclaims it");
   EXPECT_EQ(world.ec2.find(id)->state, "running");  // its tasks may still end
   world.instances->use(id, false);
   ASSERT_TRUE(world.pass_until([&] { return world.instances->machines().empty(); }, 60s));

@@ -27,7 +27,7 @@ Status read_plain(const Field& field, std::string_view key, std::string& to,
   const auto given = field.find(key);
   if (!given) return {};
   BERTH_ASSIGN(to, given->text());
-  if (!plain(to, more)) return given->error("wanted letters, digits and " + std::string(more));
+  if (!plain(to, more)) return given->error("expected letters, digits and " + std::string(more));
   return {};
 }
 
@@ -37,7 +37,7 @@ Status read_names(const Field& field, std::string_view key, std::vector<std::str
   BERTH_ASSIGN(const auto items, given->items());
   for (const Field& item : items) {
     BERTH_ASSIGN(to.emplace_back(), item.text());
-    if (!plain(to.back())) return item.error("wanted letters, digits and -_.");
+    if (!plain(to.back())) return item.error("expected letters, digits and -_.");
   }
   return {};
 }
@@ -47,7 +47,7 @@ Status read_count(const Field& field, std::string_view key, std::int64_t least, 
   const auto given = field.find(key);
   if (!given) return {};
   BERTH_ASSIGN(to, given->integer());
-  if (to < least || to > most) return given->error(fmt::format("wanted {} to {}", least, most));
+  if (to < least || to > most) return given->error(fmt::format("expected {} to {}", least, most));
   return {};
 }
 
@@ -55,7 +55,7 @@ Status read_time(const Field& field, std::string_view key, Duration least, Durat
   const auto given = field.find(key);
   if (!given) return {};
   BERTH_ASSIGN(to, given->duration());
-  if (to < least) return given->error("wanted at least " + format_duration(least));
+  if (to < least) return given->error("expected at least " + format_duration(least));
   return {};
 }
 
@@ -80,10 +80,10 @@ Result<Ec2Type> read_type(const Field& field) {
   const auto known = std::ranges::find(known_ec2_types(), type.name, &Ec2Type::name);
   const bool found = known != known_ec2_types().end();
   if (found) type = *known;
-  if (!plain(type.name)) return name.error("wanted an instance type, such as g5.xlarge");
+  if (!plain(type.name)) return name.error("expected an instance type, such as g5.xlarge");
   if (bare && !found)
     return field.error(
-        "Berth does not know this type: {type: …, cpu: …, mem: …, price: …} tells it");
+        "Berth does not know this type: describe it as {type: …, cpu: …, mem: …, price: …}");
   if (bare) return type;
   BERTH_TRY(read_count(field, "cpu", 1, 4096, type.cpu));
   BERTH_TRY(read_count(field, "gpu", 0, 64, type.gpus));
@@ -94,10 +94,10 @@ Result<Ec2Type> read_type(const Field& field) {
   }
   if (const auto price = field.find("price")) {
     BERTH_ASSIGN(const double cents, price->number());
-    if (!(cents >= 0 && cents <= 1e6)) return price->error("wanted cents an hour");
+    if (!(cents >= 0 && cents <= 1e6)) return price->error("expected cents an hour");
     type.price = round_amount(cents * 1000);
   }
-  if (type.cpu == 0 || type.mem == 0) return field.error("wanted cpu and mem too");
+  if (type.cpu == 0 || type.mem == 0) return field.error("expected cpu and mem too");
   return type;
 }
 
@@ -109,7 +109,7 @@ Status read_types(const Field& field, Ec2Settings& settings) {
     return {};
   }
   BERTH_ASSIGN(const auto items, types->items());
-  if (items.empty()) return types->error("wanted at least one type");
+  if (items.empty()) return types->error("expected at least one type");
   for (const Field& item : items) {
     BERTH_ASSIGN(settings.types.emplace_back(), read_type(item));
   }
@@ -147,7 +147,7 @@ Status read_place(os::Env& env, const Field& field, Ec2Settings& settings) {
       env.variable("AWS_REGION").value_or(env.variable("AWS_DEFAULT_REGION").value_or(""));
   BERTH_TRY(read_plain(field, "region", settings.region, "-"));
   if (!plain(settings.region, "-"))
-    return field.error("wanted a region, such as eu-west-1, here or in AWS_REGION");
+    return field.error("expected a region, such as eu-west-1, here or in AWS_REGION");
   settings.endpoint = env.variable("AWS_ENDPOINT_URL_EC2")
                           .value_or("https://ec2." + settings.region + ".amazonaws.com");
   BERTH_TRY(read_plain(field, "endpoint", settings.endpoint, "-._:/[]"));
@@ -176,10 +176,10 @@ Result<Ec2Settings> read_ec2_settings(os::Env& env, std::string name, const Fiel
   BERTH_TRY(read_names(field, "instances", settings.instances));
   for (const std::string& id : settings.instances)
     if (!id.starts_with("i-"))
-      return field.get("instances")->error("wanted i-…, found " + clip(id));
+      return field.get("instances")->error("expected i-…, got " + clip(id));
   BERTH_TRY(read_plain(field, "image", settings.image, "-"));
   if (settings.image.empty() == settings.instances.empty())
-    return field.error("wanted either an image (ami-…) to run, or instances (i-…) to start");
+    return field.error("expected either an image (ami-…) to run, or instances (i-…) to start");
   BERTH_TRY(read_types(field, settings));
   BERTH_TRY(read_plain(field, "key_name", settings.key_name, "-_. @"));
   BERTH_TRY(read_plain(field, "subnet", settings.subnet));

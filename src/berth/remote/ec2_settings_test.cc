@@ -50,14 +50,15 @@ TEST_F(Ec2SettingsTest, APriceAboveZeroIsNeverFree) {
 
 TEST_F(Ec2SettingsTest, SayWhatIsWrong) {
   const std::string start = "{region: eu-west-1, image: ami-1, ";
-  EXPECT_NE(refusal("{image: ami-1}").find("wanted a region"), std::string::npos);
+  EXPECT_NE(refusal("{image: ami-1}").find("expected a region"), std::string::npos);
   EXPECT_NE(refusal("{region: eu-west-1}").find("either an image"), std::string::npos);
   EXPECT_NE(refusal(start + "instances: [i-1]}").find("either an image"), std::string::npos);
   EXPECT_NE(refusal(start + "endpoint: 'http://example.org'}").find("neither https"),
             std::string::npos);
   EXPECT_NE(refusal(start + "types: [g9.huge]}").find("does not know"), std::string::npos);
-  EXPECT_NE(refusal(start + "user: '-oProxyCommand=x'}").find("wanted letters"), std::string::npos);
-  EXPECT_NE(refusal(start + "key_name: 'a b;c'}").find("wanted letters"), std::string::npos);
+  EXPECT_NE(refusal(start + "user: '-oProxyCommand=x'}").find("expected letters"),
+            std::string::npos);
+  EXPECT_NE(refusal(start + "key_name: 'a b;c'}").find("expected letters"), std::string::npos);
   EXPECT_NE(refusal(start + "types: [{type: a, cpu: 1, mem: 1Gi}], budget: 5}").find("the price"),
             std::string::npos);
   EXPECT_NE(refusal(start + "at_end: keep}").find("only instances named"), std::string::npos);

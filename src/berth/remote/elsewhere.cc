@@ -110,7 +110,7 @@ Error Elsewhere::refusal(const Url& url, const HttpReply& reply) const {
                  said + (s3 ? "; are bucket and key right?" : "; is the address right?"));
   if (reply.status == 401 || reply.status == 403)
     return error(ErrorKind::denied,
-                 said + (s3 ? "" : "; a name and a password for it stand in ~/.netrc"));
+                 said + (s3 ? "" : "; put its user name and password into ~/.netrc"));
   if (may_pass(reply.status))
     return error(ErrorKind::io, fmt::format("{}, also when asked {} times", said, kMostTries));
   return error(ErrorKind::invalid, said);

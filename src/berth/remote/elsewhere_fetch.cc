@@ -272,7 +272,7 @@ Result<fileset::Captured> Elsewhere::fetch(fileset::ObjectStore& store, const Ur
       if (part && !anew) continue;  // what an earlier fetch has left may be at fault
       return fail(
           ErrorKind::invalid,
-          "{}: it came with the checksum {}, and the flow wants {}: one of the two is wrong",
+          "{}: the download has the checksum {}, and the flow expects {}: one of the two is wrong",
           shown(url.text), download.now.digest, url.sha256);
     }
     BERTH_TRY(write_record(env_, path, download.now));

@@ -42,8 +42,8 @@ Status Elsewhere::put(const fileset::ObjectStore& store, const fileset::Fileset&
     if (entry.path != ".") of.path += entry.path;
     of.text = fmt::format("s3://{}/{}", of.host, of.path);
     if (entry.kind == Kind::link)
-      return fail(ErrorKind::invalid, "{}: S3 has no links, and it is one to {}", shown(of.text),
-                  entry.target);
+      return fail(ErrorKind::invalid, "{}: S3 has no links, and this is a link to {}",
+                  shown(of.text), entry.target);
     const std::string object =
         fileset::object_path(store.directory(), entry.digest, entry.kind == Kind::executable);
     BERTH_TRY(put_file(object, entry, of, progress));

@@ -16,7 +16,7 @@ using Kind = os::TreeEntry::Kind;
 constexpr std::size_t kRulesMost = 1 << 20;    // bytes of one file
 constexpr std::size_t kCountedMost = 100'000;  // files that are left out, for their size
 constexpr Duration kReplacedWithin = std::chrono::milliseconds(100);  // a file, by an editor
-constexpr std::string_view kGone = "gone before it was read";
+constexpr std::string_view kGone = "removed before it was read";
 constexpr std::string_view kOwn = ".berth-";  // by which shared folders are found: remote_worker.cc
 
 std::string below(const std::string& folder, std::string_view name) {
@@ -115,9 +115,10 @@ class FolderReader {
       }
     }
     if (folder_.entries.size() > fileset::kMostEntries)
-      return fail(ErrorKind::invalid,
-                  "{}: more than {} files would go along: leave some out, in {}/.berthignore",
-                  folder_.path, fileset::kMostEntries, folder_.path);
+      return fail(
+          ErrorKind::invalid,
+          "{}: more than {} files would be sent: list files that no task needs in {}/.berthignore",
+          folder_.path, fileset::kMostEntries, folder_.path);
     return {};
   }
 
@@ -203,19 +204,18 @@ Status check_unasked(os::Env& env, const std::string& path) {
   const bool is_home = real && (*real + "/").starts_with(path == "/" ? path : path + "/");
   if (path != "/" && !is_home) return {};
   return fail(ErrorKind::unconfirmed,
-              "the experiment's folder is {}{}, and all of it would be sent along; better put the "
-              "file into a folder of its own",
+              "the experiment's folder is {}{}, and all of it would be sent; put the file into a "
+              "separate folder",
               path, path == real.value_or("") ? ", a home directory" : "");
 }
 
 Status check_unasked(const Folder& folder) {
   if (folder.bytes <= kLargeFolder) return {};
-  return fail(
-      ErrorKind::unconfirmed,
-      "{} in {} files would be sent along with {}, which is more than {}; what no task needs "
-      "can be left out by {}/.berthignore",
-      format_bytes(folder.bytes), folder.files, folder.path, format_bytes(kLargeFolder),
-      folder.path);
+  return fail(ErrorKind::unconfirmed,
+              "{} in {} files would be sent along with {}, which is more than {}; list files that "
+              "no task needs in {}/.berthignore",
+              format_bytes(folder.bytes), folder.files, folder.path, format_bytes(kLargeFolder),
+              folder.path);
 }
 
 std::string left_out_text(const Folder& folder) {
@@ -234,20 +234,18 @@ std::string left_out_text(const Folder& folder) {
   if (folder.left_out.size() > kNamed) named.push_back("…");
   if (!named.empty())
     text =
-        fmt::format("left out of {}: {}{} file{}, {}: {}", folder.path, more ? "more than " : "",
+        fmt::format("not sent from {}: {}{} file{}, {}: {}", folder.path, more ? "more than " : "",
                     files, files == 1 && !more ? "" : "s", format_bytes(bytes), join(named, ", "));
   if (by_rule)
     text += fmt::format(
-        "; a task that needs some of it gets it by a line in {}/.berthignore, such as "
-        "{}",
-        folder.path,
+        "; to send files that a task needs, add a line to {}/.berthignore, such as {}", folder.path,
         clip(ignore::line_bringing_back(
             std::ranges::find(folder.left_out, true, &LeftOut::by_rule)->path)));
   if (named.size() > kNamed) text += "; berth run --plan lists all";
   for (const auto& interpreter : folder.interpreters)
     text += fmt::format(
-        "{}{} goes along for its virtual environment, which works only where that "
-        "Python's library is too: else make one there, by the cluster's prescript",
+        "{}{} is sent for its virtual environment, which works only where that Python's library is "
+        "installed; otherwise create one on the host, in the cluster's prescript",
         text.empty() ? "" : "; ", interpreter);
   return text;
 }
@@ -263,11 +261,10 @@ Result<ReadyFolder> prepare_folder(os::Env& env, const std::string& path, const 
   auto captured = objects.capture(path, std::exchange(folder.entries, {}),
                                   [&](std::int64_t bytes) { progress.read += bytes; });
   if (!captured && captured.error().kind == ErrorKind::stale)
-    return fail(
-        ErrorKind::stale,
-        "{}; let what writes it come to rest, or write elsewhere; what no task needs can be "
-        "left out by {}/.berthignore",
-        captured.error().message, path);
+    return fail(ErrorKind::stale,
+                "{}; wait until the writing program stops, or let it write to another folder; to "
+                "leave out files that no task needs, list them in {}/.berthignore",
+                captured.error().message, path);
   if (!captured) return std::unexpected(std::move(captured).error());
   for (auto& gone : captured->gone)
     folder.left_out.push_back({.path = std::move(gone), .why = std::string(kGone)});

@@ -67,7 +67,7 @@ Host::~Host() {
 /// A machine that failed goes on failing until it answers.
 std::unexpected<Error> Host::no_answer_yet() const {
   if (const auto failed = failure()) return std::unexpected(within(transport_.name, *failed));
-  return fail(ErrorKind::busy, "{}: it is being asked", transport_.name);
+  return fail(ErrorKind::busy, "{}: waiting for its answer", transport_.name);
 }
 
 /// Whether the connection stands and no answer is awaited. Failure: busy, or why the host failed.
@@ -211,7 +211,7 @@ Result<cluster::Alloc> Host::allocate(const cluster::Wish& wish) {
         return inspect(keep(*leased, labels_));
       if (const auto* error = std::get_if<Error>(&answer))
         return std::unexpected(within(transport_.name, *error));
-      return fail(ErrorKind::io, "{}: it answered something else", transport_.name);
+      return fail(ErrorKind::io, "{}: unexpected answer", transport_.name);
     }
     // What was granted to another request waits for it a while, and is not asked for again: it
     // would wait for ever.
@@ -263,20 +263,23 @@ Result<std::optional<Mono>> Host::keepalive(cluster::AllocId id) {
 
 Result<cluster::Alloc> Host::inspect(cluster::AllocId id) {
   const auto held = held_.find(id);
-  if (held == held_.end()) return fail(ErrorKind::stale, "no alloc {:x} of ours", id.value);
+  if (held == held_.end())
+    return fail(ErrorKind::stale, "no allocation {:x} of this process", id.value);
   return held->second.alloc;
 }
 
 Result<LeaseDirectory> Host::lease_directory(cluster::AllocId id) {
   const auto held = held_.find(id);
-  if (held == held_.end()) return fail(ErrorKind::stale, "no alloc {:x} of ours", id.value);
+  if (held == held_.end())
+    return fail(ErrorKind::stale, "no allocation {:x} of this process", id.value);
   held->second.attached = true;
   return LeaseDirectory{transport_, held->second.directory};
 }
 
 Status Host::free(cluster::AllocId id) {
   const auto held = held_.find(id);
-  if (held == held_.end()) return fail(ErrorKind::stale, "no alloc {:x} of ours", id.value);
+  if (held == held_.end())
+    return fail(ErrorKind::stale, "no allocation {:x} of this process", id.value);
   if (!held->second.attached) let_go(held->second.directory);
   held_.erase(held);
   offered_at_.reset();

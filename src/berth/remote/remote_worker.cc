@@ -221,7 +221,7 @@ void RemoteWorker::advance() {
     if (failed) {
       const bool passes = retryable(failed->kind);
       drop(i, passes ? exec::Cause::short_of_means : exec::Cause::cannot_start,
-           fmt::format("bring its files to {}: {}", options_.lease_directory.transport.name,
+           fmt::format("copy its files to {}: {}", options_.lease_directory.transport.name,
                        failed->message));
       std::get<exec::Ended>(pending_.back()).no_space = failed->kind == ErrorKind::full;
       continue;
@@ -355,7 +355,7 @@ void RemoteWorker::on_ended(exec::Ended ended, std::vector<exec::FromWorker>& me
     ended.cause = exec::Cause::cannot_start;
     ended.signal = 0;
     ended.detail =
-        fmt::format("its program is not in PATH there behind the prescript; if it is bash: {}",
+        fmt::format("its program is not in the host's PATH after the prescript; if it is bash: {}",
                     exec::kNoStrictShell);
   }
   const bool may_lack_files =
@@ -399,7 +399,8 @@ void RemoteWorker::forget_what_never_began() {
 void RemoteWorker::fetch_no_more() {
   for (auto& [_, staging_out] : staging_out_) {
     staging_out.paths.clear();
-    staging_out.failed = Error{ErrorKind::interrupted, "broken off, for the run stops at once"};
+    staging_out.failed =
+        Error{ErrorKind::interrupted, "cancelled, because the run stops immediately"};
   }
 }
 
@@ -418,7 +419,7 @@ void RemoteWorker::report_ends(std::vector<exec::FromWorker>& messages) {
           : staging_out.failed->kind == ErrorKind::full      ? exec::Cause::not_as_declared
                                                              : exec::Cause::short_of_means;
       staging_out.ended.detail =
-          fmt::format("fetch what it left on {}: {}", options_.lease_directory.transport.name,
+          fmt::format("download its output from {}: {}", options_.lease_directory.transport.name,
                       staging_out.failed->message);
     }
     messages.emplace_back(std::move(staging_out.ended));

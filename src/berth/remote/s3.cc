@@ -15,7 +15,7 @@ Result<S3> find_s3(os::Env& env) {
   while (s3.endpoint.ends_with('/')) s3.endpoint.pop_back();
   if (!s3.endpoint.empty() &&
       (s3.endpoint.starts_with("s3:") || !parse_url(s3.endpoint) || s3.endpoint.contains('?')))
-    return fail(ErrorKind::invalid, "AWS_ENDPOINT_URL: wanted https://HOST, found '{}'",
+    return fail(ErrorKind::invalid, "AWS_ENDPOINT_URL: expected https://HOST, got '{}'",
                 shown(s3.endpoint));
   if (auto region = given({"AWS_REGION", "AWS_DEFAULT_REGION"}); !region.empty())
     s3.region = std::move(region);
@@ -51,8 +51,9 @@ std::string s3_advice(const S3& s3, const HttpReply& reply) {
       !region.empty() && region != s3.region)
     return fmt::format("the bucket is in {0}: set AWS_REGION={0}", region);
   if (reply.status == 401 || reply.status == 403)
-    return s3.credentials ? "may this key do that, and are it and its secret right?"
-                          : s3.no_credentials;
+    return s3.credentials
+               ? "check that the key has the permission and that key and secret are right"
+               : s3.no_credentials;
   return {};
 }
 

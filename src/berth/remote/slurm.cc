@@ -267,7 +267,7 @@ void Slurm::after_probe(const CommandEnd& outcome) {
   }
   look_at_ = env_.now();
   if (trouble_of(outcome.err) == SlurmTrouble::no_such_job) return;  // the queue tells why
-  rest(job->ask.partition, fmt::format("berth-agent does not come up on {}: {}", job->alloc.machine,
+  rest(job->ask.partition, fmt::format("berth-agent does not start on {}: {}", job->alloc.machine,
                                        gist_of(outcome.err)));
   job->unwanted = true;
 }
@@ -340,7 +340,8 @@ Result<cluster::Alloc> Slurm::allocate(const cluster::Wish& wish) {
   by_size.required.clear();
   if (by_size != wish.selection)
     return fail(ErrorKind::impossible,
-                "gpu_require, gpu_policy and gpu_objective: which cards a job gets is up to Slurm");
+                "gpu_require, gpu_policy and gpu_objective: not supported, because Slurm chooses "
+                "the cards");
   seeks_ = true;
   progress();
   std::vector<std::string> avoid;  // of these nodes
@@ -354,7 +355,8 @@ Result<cluster::Alloc> Slurm::allocate(const cluster::Wish& wish) {
       found != unavoidable_.end() && env_.now() < found->second.first)
     return fail(ErrorKind::impossible, "without {}: {}", join(avoid, ", "), found->second.second);
   if (nodes_error_ && jobs_.empty()) return std::unexpected(*nodes_error_);
-  if (!nodes_at_ && nodes_.empty()) return fail(ErrorKind::busy, "asking Slurm what there is");
+  if (!nodes_at_ && nodes_.empty())
+    return fail(ErrorKind::busy, "asking Slurm for its partitions and nodes");
   auto ask =
       match(wish, nodes_, options_.partitions, options_.time_limit, options_.gpus, resting());
   nodes_age_ = ask ? kNodesAge : kNodesAgeInVain;
@@ -418,14 +420,13 @@ std::string Slurm::waiting_for() const {
                                                         : ": " + job->reason));
   }
   if (nodes_error_) waiting.push_back(nodes_error_->message);
-  return waiting.empty() ? "Slurm jobs, of which there are as many as allowed"
-                         : join(waiting, ", ");
+  return waiting.empty() ? "Slurm jobs, which are at their limit" : join(waiting, ", ");
 }
 
 Result<std::optional<Mono>> Slurm::keepalive(cluster::AllocId id) {
   progress();
   Job* job = find(id);
-  if (job == nullptr || !job->taken) return fail(ErrorKind::stale, "no alloc {:x}", id.value);
+  if (job == nullptr || !job->taken) return fail(ErrorKind::stale, "no allocation {:x}", id.value);
   if (job->state == Job::State::over)
     return fail(ErrorKind::stale, "Slurm job {}: {}", job->number, job->reason);
   Mono until = env_.now() + kRenewal;
@@ -438,13 +439,13 @@ Result<std::optional<Mono>> Slurm::keepalive(cluster::AllocId id) {
 
 Result<cluster::Alloc> Slurm::inspect(cluster::AllocId id) {
   const Job* job = find(id);
-  if (job == nullptr || !job->taken) return fail(ErrorKind::stale, "no alloc {:x}", id.value);
+  if (job == nullptr || !job->taken) return fail(ErrorKind::stale, "no allocation {:x}", id.value);
   return job->alloc;
 }
 
 Status Slurm::free(cluster::AllocId id) {
   Job* job = find(id);
-  if (job == nullptr || !job->taken) return fail(ErrorKind::stale, "no alloc {:x}", id.value);
+  if (job == nullptr || !job->taken) return fail(ErrorKind::stale, "no allocation {:x}", id.value);
   job->taken = false;
   job->unwanted = true;
   progress();
@@ -474,7 +475,7 @@ Mono Slurm::retry_at() {
 
 Result<LeaseDirectory> Slurm::lease_directory(cluster::AllocId id) {
   const Job* job = find(id);
-  if (job == nullptr || !job->taken) return fail(ErrorKind::stale, "no alloc {:x}", id.value);
+  if (job == nullptr || !job->taken) return fail(ErrorKind::stale, "no allocation {:x}", id.value);
   return LeaseDirectory{transport(*job), options_.directory + "/" + place_name(job->alloc.id)};
 }
 

@@ -12,7 +12,7 @@ constexpr std::int64_t kJobsMost = 1000;
 Result<std::string> plain_word(const Field& field) {
   BERTH_ASSIGN(auto word, field.text());
   if (!plain_slurm_word(word) || word.find(',') != word.npos)
-    return field.error("no name that Slurm would take");
+    return field.error("not a name that Slurm accepts");
   return word;
 }
 
@@ -22,7 +22,7 @@ Result<std::vector<std::string>> words_of(const Field& field, bool flags) {
   for (const auto& item : items) {
     BERTH_ASSIGN(auto word, flags ? item.text() : plain_word(item));
     if (flags && (!word.starts_with('-') || word.find('\0') != word.npos))
-      return item.error("wanted an option of sbatch: --qos=long");
+      return item.error("expected an option of sbatch: --qos=long");
     words.push_back(std::move(word));
   }
   return words;
@@ -42,7 +42,7 @@ Status read_gpus(const Field& field, SlurmGpuTypes& gpus) {
     if (const auto slots = body.find("slots")) {
       constexpr std::int64_t kSlotsMost = 10'000;
       BERTH_ASSIGN(const auto count, slots->integer());
-      if (count < 1 || count > kSlotsMost) return slots->error("wanted 1 to 10000");
+      if (count < 1 || count > kSlotsMost) return slots->error("expected 1 to 10000");
       gpu.slots = static_cast<int>(count);
     }
     gpus[type] = gpu;
@@ -54,12 +54,12 @@ Status read_times(const Field& body, SlurmOptions& options) {
   constexpr Duration kShortest = std::chrono::minutes(1);
   if (const auto limit = body.find("time_limit")) {
     BERTH_ASSIGN(options.time_limit, limit->duration());
-    if (*options.time_limit < kShortest) return limit->error("wanted 1m at least");
+    if (*options.time_limit < kShortest) return limit->error("expected at least 1m");
   }
   if (const auto drain = body.find("drain")) {
     BERTH_ASSIGN(options.drain, drain->duration());
     if (options.time_limit && options.drain >= *options.time_limit)
-      return drain->error("wanted less than time_limit");
+      return drain->error("expected less than time_limit");
   }
   return {};
 }
@@ -87,13 +87,13 @@ Result<SlurmOptions> read_slurm(os::Env& env, const ClusterEntry& entry, const A
   BERTH_TRY(read_times(body, options));
   if (const auto jobs = body.find("jobs")) {
     BERTH_ASSIGN(const auto most, jobs->integer());
-    if (most < 1 || most > kJobsMost) return jobs->error("wanted 1 to 1000");
+    if (most < 1 || most > kJobsMost) return jobs->error("expected 1 to 1000");
     options.most = static_cast<std::size_t>(most);
   }
   if (const auto gpus = body.find("gpus")) BERTH_TRY(read_gpus(*gpus, options.gpus));
   if (const auto directory = body.find("directory")) {
     BERTH_ASSIGN(options.directory, directory->text());
-    if (!options.directory.starts_with('/')) return directory->error("wanted an absolute path");
+    if (!options.directory.starts_with('/')) return directory->error("expected an absolute path");
   } else {
     BERTH_ASSIGN(options.directory, agent::leases_directory(env));
   }

@@ -80,7 +80,7 @@ std::optional<Candidate> best_of(const std::string& partition, const cluster::Wi
   for (const auto& each : nodes) {
     if (each.partition != partition) continue;
     if (time_limit && each.longest && *time_limit > *each.longest) {
-      why = fmt::format("wanted a time limit of {}, it allows {}", format_duration(*time_limit),
+      why = fmt::format("requested a time limit of {}, it allows {}", format_duration(*time_limit),
                         format_duration(*each.longest));
       continue;
     }
@@ -134,7 +134,7 @@ Result<SlurmAsk> match(const cluster::Wish& wish, std::span<const SlurmNodes> no
     return fail(ErrorKind::impossible, "Slurm has no standard partition: name one in `partitions`");
   std::vector<std::string> impossible, busy, passed_over;
   for (const auto& partition : order) {
-    std::string why = "there is none; sinfo lists the partitions";
+    std::string why = "there is no such partition; sinfo lists the partitions";
     const auto best = best_of(partition, wish, nodes, time_limit, types, why);
     const std::string where = "partition " + clip(partition) + ": ";
     if (!best)
@@ -142,7 +142,7 @@ Result<SlurmAsk> match(const cluster::Wish& wish, std::span<const SlurmNodes> no
     else if (!best->works)
       busy.push_back(where + "no node that has room works");
     else if (among(passed, partition))
-      passed_over.push_back(where + "left alone for a while");
+      passed_over.push_back(where + "paused for a while");
     else
       return best->ask;
   }

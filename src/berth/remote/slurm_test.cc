@@ -162,7 +162,8 @@ TEST_F(SlurmTest, WhatNoPartitionHasIsImpossibleBeforeAnythingIsAsked) {
   const auto slurm = cluster({.partitions = {"main", "gpu", "old"}});
   const auto error = ask(*slurm, labelled_wish(9)).error();
   EXPECT_EQ(error.kind, ErrorKind::impossible);
-  for (const char* part : {"partition main", "partition gpu", "wanted 9", "old: there is none"})
+  for (const char* part :
+       {"partition main", "partition gpu", "requested 9", "old: there is no such partition"})
     EXPECT_NE(error.message.find(part), std::string::npos) << part << " in " << error.message;
   EXPECT_EQ(ask(*slurm, labelled_wish(1, 1, 3)).error().kind, ErrorKind::impossible);
   EXPECT_EQ(paper_.calls["sbatch"], 0);
@@ -213,15 +214,16 @@ TEST_F(SlurmTest, CardsAreChosenBySizeAndNotByName) {
   wanted.selection.memory_min = std::int64_t{30} << 30;
   const auto untold = ask(*slurm, wanted, 2s);
   EXPECT_EQ(untold.error().kind, ErrorKind::impossible);
-  EXPECT_NE(untold.error().message.find("a gpu_mem_min of 30 GiB, the total is 0 (what the devices "
-                                        "have is not told)"),
+  EXPECT_NE(untold.error().message.find(
+                "a gpu_mem_min of 30 GiB, the total is 0 (the devices do not report it)"),
             std::string::npos)
       << untold.error().message;
   wanted.selection = {.required = {"0"}};
   const auto by_name = slurm->allocate(wanted);
   EXPECT_EQ(by_name.error().kind, ErrorKind::impossible);
-  EXPECT_EQ(by_name.error().message,
-            "gpu_require, gpu_policy and gpu_objective: which cards a job gets is up to Slurm");
+  EXPECT_EQ(
+      by_name.error().message,
+      "gpu_require, gpu_policy and gpu_objective: not supported, because Slurm chooses the cards");
 }
 
 TEST_F(SlurmTest, APartitionThatRefusesIsLeftAloneForAGrowingWhile) {
@@ -248,7 +250,7 @@ TEST_F(SlurmTest, AJobWhoseAgentDoesNotComeUpIsGivenBack) {
   (void)ask(*slurm, labelled_wish(1), 1s);
   paper_.run_all();
   const auto error = ask(*slurm, labelled_wish(1), 3s).error();
-  EXPECT_NE(error.message.find("does not come up on n1"), std::string::npos) << error.message;
+  EXPECT_NE(error.message.find("does not start on n1"), std::string::npos) << error.message;
   EXPECT_TRUE(paper_.cancelled.contains(17));
 }
 

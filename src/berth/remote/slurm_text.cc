@@ -86,7 +86,7 @@ Result<std::vector<std::vector<std::string_view>>> read_table(std::string_view t
     for (auto& field : row) field = trim(field);
     if (row.size() == fields + 1 && row.back().empty()) row.pop_back();
     if (row.size() != fields)
-      return fail(ErrorKind::invalid, "\"{}\": wanted {} fields, found {}", clip(line), fields,
+      return fail(ErrorKind::invalid, "\"{}\": expected {} fields, got {}", clip(line), fields,
                   row.size());
     table.push_back(std::move(row));
   }
@@ -118,7 +118,7 @@ std::int64_t count_of(std::span<const SlurmGpus> gpus) {
 /// One node, into its partition.
 Status add_node(const std::vector<std::string_view>& row, SlurmPartition& to) {
   const auto cpus = split(row[4], '/');  // allocated, idle, other, all
-  if (cpus.size() != 4) return fail(ErrorKind::invalid, "\"{}\": wanted A/I/O/T", clip(row[4]));
+  if (cpus.size() != 4) return fail(ErrorKind::invalid, "\"{}\": expected A/I/O/T", clip(row[4]));
   BERTH_ASSIGN(const auto idle, read_count(cpus[1], 1000));
   BERTH_ASSIGN(const auto all, read_count(cpus[3], 1000));
   BERTH_ASSIGN(const auto mem, read_count(row[5], kMiB));
@@ -201,7 +201,7 @@ Result<std::vector<SlurmHolder>> read_slurm_holders(std::string_view text) {
     if (trim(line).empty()) continue;
     const auto row = split(line, '|');
     if (row.size() < 5)
-      return fail(ErrorKind::invalid, "squeue: \"{}\": wanted 5 fields, found {}", clip(line),
+      return fail(ErrorKind::invalid, "squeue: \"{}\": expected 5 fields, got {}", clip(line),
                   row.size());
     const bool of_berth = row[3].starts_with("berth-");
     holders.push_back({.partition = std::string(row[0]),
@@ -247,13 +247,13 @@ std::string_view ended_because(const SlurmJob& job) {
   static constexpr std::array<std::pair<std::string_view, std::string_view>, 9> kCauses{{
       {"BOOT_FAIL", "its node did not boot"},
       {"CANCELLED", "it was cancelled"},
-      {"DEADLINE", "its deadline came"},
+      {"DEADLINE", "its deadline passed"},
       {"FAILED", "its script failed"},
       {"NODE_FAIL", "its node failed"},
       {"OUT_OF_MEMORY", "it was out of memory"},
       {"PREEMPTED", "another job was preferred"},
       {"REVOKED", "it was revoked"},
-      {"TIMEOUT", "its time limit came"},
+      {"TIMEOUT", "its time limit was reached"},
   }};
   for (const auto& [state, cause] : kCauses)
     if (job.state == state) return cause;
@@ -264,7 +264,7 @@ Result<std::int64_t> read_slurm_job_id(std::string_view text) {
   const auto first = split(trim(text), ';').front();
   const auto id = parse_integer(first);
   if (!id || *id < 1)
-    return fail(ErrorKind::invalid, "sbatch: wanted the number of a job, found \"{}\"", clip(text));
+    return fail(ErrorKind::invalid, "sbatch: expected the number of a job, got \"{}\"", clip(text));
   return *id;
 }
 
@@ -280,7 +280,7 @@ Result<std::optional<Duration>> read_slurm_time(std::string_view text) {
   }
   const auto parts = split(clock, ':');
   if (parts.size() < 2 || parts.size() > 3 || days > kMostSeconds / 86400)
-    return fail(ErrorKind::invalid, "\"{}\": wanted a time, as 1-02:03:04", clip(text));
+    return fail(ErrorKind::invalid, "\"{}\": expected a time, as 1-02:03:04", clip(text));
   std::int64_t seconds = 0;
   for (const auto part : parts) {
     BERTH_ASSIGN(const auto number, read_count(part));

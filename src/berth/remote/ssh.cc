@@ -76,7 +76,7 @@ class HostCluster final : public RemoteCluster {
       Host& host = *hosts_[*asking_];
       next_ = host.retry_at();
       if (env_.now() < asked_at_ + kAnswerTimeout)
-        return fail(ErrorKind::busy, "{}: it is being asked", host.name());
+        return fail(ErrorKind::busy, "{}: waiting for its answer", host.name());
       asking_.reset();
     }
     if (!asking_) BERTH_TRY(choose(wish));
@@ -114,7 +114,8 @@ class HostCluster final : public RemoteCluster {
 
   Result<Host*> of(cluster::AllocId id) {
     const auto owner = owners_.find(id);
-    if (owner == owners_.end()) return fail(ErrorKind::stale, "no alloc {:x} of ours", id.value);
+    if (owner == owners_.end())
+      return fail(ErrorKind::stale, "no allocation {:x} of this process", id.value);
     return owner->second;
   }
   Result<cluster::Alloc> own(Host& host, Result<cluster::Alloc> alloc) {
@@ -183,7 +184,7 @@ Result<SshHost> parse_ssh_host(std::string_view line) {
     host.user = rest.substr(0, at);
     rest = rest.substr(at + 1);
     if (!is_safe(host.user))
-      return fail(ErrorKind::invalid, "'{}': wanted a user before the @", clip(line));
+      return fail(ErrorKind::invalid, "'{}': expected a user before the @", clip(line));
   }
   std::string_view port;
   const auto bracket = rest.starts_with('[') ? rest.find(']') : std::string_view::npos;
@@ -191,7 +192,7 @@ Result<SshHost> parse_ssh_host(std::string_view line) {
     host.host = rest.substr(1, bracket - 1);
     port = rest.substr(bracket + 1);
     if (!port.empty() && port.front() != ':')
-      return fail(ErrorKind::invalid, "'{}': wanted :port behind the ]", clip(line));
+      return fail(ErrorKind::invalid, "'{}': expected :port after the ]", clip(line));
     if (!port.empty()) port.remove_prefix(1);
   } else {
     const auto colon = rest.find(':');
@@ -199,12 +200,13 @@ Result<SshHost> parse_ssh_host(std::string_view line) {
     if (colon != std::string_view::npos) port = rest.substr(colon + 1);
   }
   if (!is_safe(host.host))
-    return fail(ErrorKind::invalid, "'{}': wanted a host: user@host[:port] [keyfile]", clip(line));
+    return fail(ErrorKind::invalid, "'{}': expected a host: user@host[:port] [keyfile]",
+                clip(line));
   if (!port.empty()) {
     const auto number = parse_integer(port);
     constexpr int kPortMost = 65535;
     if (!number || *number < 1 || *number > kPortMost)
-      return fail(ErrorKind::invalid, "'{}': wanted a port, 1 to {}", clip(line), kPortMost);
+      return fail(ErrorKind::invalid, "'{}': expected a port, 1 to {}", clip(line), kPortMost);
     host.port = static_cast<int>(*number);
   }
   return host;

@@ -64,9 +64,8 @@ std::string host_key_advice(const Transport& transport) {
   const std::string file = word_after(transport.words, "-o", "UserKnownHostsFile=");
   const std::string known = port.empty() || port == "22" ? host : "[" + host + "]:" + port;
   return fmt::format(
-      "if it is a new host, accept its key once by hand: {}; if its key was rightly changed, "
-      "forget "
-      "the old one first: ssh-keygen -R {}{}",
+      "if it is a new host, accept its key once by hand: {}; if its key was changed on purpose, "
+      "remove the old one first: ssh-keygen -R {}{}",
       login_command(transport), shell_quote(known), file.empty() ? "" : " -f " + shell_quote(file));
 }
 
@@ -75,13 +74,14 @@ std::string advice_for(const Transport& transport, Advice advice) {
     case Advice::host_key: return host_key_advice(transport);
     case Advice::user_key:
       return fmt::format(
-          "it accepts no key of ours; this has to work without a question: {}; ssh-copy-id "
-          "installs "
-          "a key there, `key` in clusters.yaml names another one, ssh-add unlocks one",
+          "it accepts none of your keys; this must work without a question: {}; ssh-copy-id "
+          "installs a key on the host, `key` in clusters.yaml names another key, ssh-add unlocks a "
+          "key",
           login_command(transport));
     case Advice::config: return "try it by hand: " + login_command(transport);
     case Advice::address:
-      return "are name and port right, and is it up? Try by hand: " + login_command(transport);
+      return "check that name and port are right and that it is up; try by hand: " +
+             login_command(transport);
   }
   return "";
 }

@@ -206,12 +206,11 @@ Status TransferQueue::on_frame(agent::Frame frame) {
       text_ += frame.bytes;
       return {};
     case FrameKind::data:
-      if (!receiver_ || !receiver_->open())
-        return fail(ErrorKind::invalid, "bytes that nobody wanted");
+      if (!receiver_ || !receiver_->open()) return fail(ErrorKind::invalid, "unexpected bytes");
       moved_ += std::ssize(frame.bytes);
       return check_room_here(receiver_->add(frame.bytes));
     case FrameKind::end: return on_end();
-    default: return fail(ErrorKind::invalid, "a frame that is no answer");
+    default: return fail(ErrorKind::invalid, "a frame that is not an answer");
   }
 }
 

@@ -132,7 +132,7 @@ Result<LeaseDirectory> parse_lease_directory(std::string_view text) {
     BERTH_ASSIGN(read.transport.address, address->text());
   }
   BERTH_ASSIGN(read.path, directory.text());
-  if (!read.path.starts_with('/')) return directory.error("wanted an absolute path");
+  if (!read.path.starts_with('/')) return directory.error("expected an absolute path");
   return read;
 }
 

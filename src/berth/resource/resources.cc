@@ -96,7 +96,7 @@ Status Resources::add(const Resources& other) {
 
 Status Resources::subtract(const Resources& other) {
   if (const auto lacking = first_short(other); !lacking.empty())
-    return fail(ErrorKind::impossible, "{}: wanted {}, have {}", lacking,
+    return fail(ErrorKind::impossible, "{}: requested {}, have {}", lacking,
                 format_amount(lacking, other.get(lacking)), format_amount(lacking, get(lacking)));
   for (std::size_t i = 0; i < kKnownCount; ++i) known_[i] -= other.known_[i];
   for (const auto& [custom, amount] : other.custom_) set(custom, get(custom) - amount);
@@ -138,7 +138,7 @@ bool valid_resource_name(std::string_view resource) {
 
 Result<std::int64_t> parse_amount(std::string_view resource, std::string_view text) {
   if (trim(text).starts_with('-'))
-    return fail(ErrorKind::invalid, "wanted an amount of at least 0, found '{}'", clip(text));
+    return fail(ErrorKind::invalid, "expected an amount of at least 0, got '{}'", clip(text));
   switch (measure(resource)) {
     case Measure::bytes: return parse_bytes(text);
     case Measure::milli: return parse_milli(text);
@@ -154,6 +154,15 @@ std::string format_amount(std::string_view resource, std::int64_t amount) {
     case Measure::count: return fmt::format("{}", amount);
   }
   return {};
+}
+
+std::string requested_amount(std::string_view resource, std::int64_t amount) {
+  if (measure(resource) != Measure::bytes || amount <= 0) return format_amount(resource, amount);
+  std::string text = written_bytes(amount);
+  const bool is_decimal = text.ends_with('T') || text.ends_with('G') || text.ends_with('M');
+  const auto point = text.find('.');
+  const std::size_t fraction = point == text.npos ? 0 : text.size() - point - 2;  // its digits
+  return is_decimal && fraction <= 1 ? text : format_amount(resource, amount);
 }
 
 std::string to_json(const Resources& resources) {

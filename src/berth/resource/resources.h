@@ -1,6 +1,10 @@
 // Resources within Berth: the public face (berth/resources.h), and the known names in order. Pure.
 #pragma once
 
+#include <cstdint>
+#include <string>
+#include <string_view>
+
 #include "berth/base/result.h"
 #include "berth/resources.h"
 
@@ -12,5 +16,9 @@ inline constexpr auto kKnownNames = names<Known>({{Known::gpu, "gpu"},
                                                   {Known::cpu, "cpu"},
                                                   {Known::mem, "mem"},
                                                   {Known::disk, "disk"}});
+
+/// Returns an amount in the unit that a user most likely wrote: "400G" for 400 * 10^9 bytes, whose
+/// format_amount() is "372.5 GiB"; otherwise as format_amount() does.
+std::string requested_amount(std::string_view resource, std::int64_t amount);
 
 }  // namespace berth

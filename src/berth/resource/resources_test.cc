@@ -85,6 +85,15 @@ TEST(Resources, WritesAmountsForPeople) {
             "cpu 1.5, mem 10 GiB, ant 0.5, zoo 1");
 }
 
+TEST(Resources, EchoesARequestInTheUnitThatItWasWrittenIn) {
+  EXPECT_EQ(requested_amount("mem", 400'000'000'000), "400G");
+  EXPECT_EQ(requested_amount("mem", 1'500'000'000), "1.5G");
+  EXPECT_EQ(requested_amount("gpu_mem", std::int64_t{17} << 30), "17 GiB");
+  EXPECT_EQ(requested_amount("mem", 4096), "4 KiB");
+  EXPECT_EQ(requested_amount("mem", 9'986'000'001), "9.3 GiB");
+  EXPECT_EQ(requested_amount("cpu", 1500), "1.5");
+}
+
 TEST(Resources, KnowsWhichNamesAPersonMayAdd) {
   for (const auto* good : {"licence", "a", "tape_2", "cpu"}) EXPECT_TRUE(valid_resource_name(good));
   for (const auto* bad : {"", "2tapes", "_x", "Licence", "a b", "a-b", "é"})
@@ -138,7 +147,7 @@ TEST(Resources, AnErrorLeavesTheAmountsAsTheyWere) {
   Resources little = of({{"cpu", 1000}, {"mem", kGi}});
   const auto taken = little.subtract(of({{"cpu", 500}, {"mem", 2 * kGi}}));
   ASSERT_FALSE(taken);
-  EXPECT_EQ(taken.error().message, "mem: wanted 2 GiB, have 1 GiB");
+  EXPECT_EQ(taken.error().message, "mem: requested 2 GiB, have 1 GiB");
   EXPECT_EQ(little, of({{"cpu", 1000}, {"mem", kGi}}));
 }
 

@@ -70,7 +70,7 @@ Result<std::vector<std::string>> find_living(Context& context, const store::RunR
   }
   std::vector<std::string> living;
   if (agents > 0)
-    living.push_back(fmt::format("{} worker{} of it on this machine {} alive", agents,
+    living.push_back(fmt::format("{} worker{} of the run on this machine {} alive", agents,
                                  agents == 1 ? "" : "s", agents == 1 ? "is" : "are"));
   BERTH_ASSIGN(const auto remote, may_run_remotely(context, run));
   for (const auto& one : remote)
@@ -110,14 +110,18 @@ Result<std::vector<TaskNumber>> reopen(Context& context, const std::string& run_
   if (!spec_json.empty()) changes.emplace_back(store::RunSpecified{spec_json});
   for (const auto& task : tasks) {
     if (!spec_json.empty() && task.state == store::TaskState::running)
-      return fail(ErrorKind::busy,
-                  "{}/{} may still run as the file was before; end that first: berth stop {}",
-                  run_name, task.label, run_name);
+      return fail(
+          ErrorKind::busy,
+          "{}/{} may still run with the earlier version of the file; stop it first: berth stop {}",
+          run_name, task.label, run_name);
     const bool failed = task.state == store::TaskState::failed || was_skipped_after_failure(task);
     if (!failed && !(all && store::final(task.state))) continue;
     reopened.push_back(task.number);
     changes.emplace_back(store::TaskReopened{task.number});
   }
+  // Tasks that are repeated although they were done may not replace what they protected.
+  if (all || !spec_json.empty())
+    BERTH_TRY(fileset::remove_all(*context.env, protected_file(run_directory(context, run_name))));
   if (!changes.empty()) BERTH_TRY(context.store->apply(run.record.id, changes));
   return reopened;
 }

@@ -223,7 +223,7 @@ Result<std::vector<MayRun>> may_run_remotely(Context& context, const store::RunR
 
 std::string to_text(const MayRun& one, const std::string& run) {
   return fmt::format(
-      "{} was not reached: {} may still run there, until the lease ends in {} at most. To end it "
+      "{} was not reached: {} may still run on it until the lease ends, in at most {}. To stop it "
       "sooner: berth stop {}, once the machine answers",
       one.machine, one.tasks.empty() ? "something" : "task " + list_of(one.tasks),
       format_duration(one.time_left), run);

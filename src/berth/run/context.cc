@@ -41,7 +41,7 @@ Status join_database(os::Env& env, const std::string& state, const store::Databa
                 state, address_in(*marker));
   if (env.status(database_file(state)))
     return fail(ErrorKind::usage,
-                "{}: it has runs of its own: take them along with berth migrate --to URL, or name "
+                "{}: it already has runs: migrate them with berth migrate --to URL, or name "
                 "another directory in BERTH_STATE",
                 state);
   return mark_database(env, state, database);
@@ -94,11 +94,11 @@ Result<std::string> state_directory(os::Env& env) {
     return fail(ErrorKind::usage, "no place for the state: set BERTH_DB, XDG_STATE_HOME or HOME");
   if (directory.find("://") != std::string::npos)
     return fail(ErrorKind::usage,
-                "BERTH_DB={}: wanted a directory for the state, or postgresql://HOST/DATABASE",
+                "BERTH_DB={}: expected a directory for the state, or postgresql://HOST/DATABASE",
                 clip(directory.substr(0, directory.find("://") + 3)));
   if (const auto status = env.status(directory);
       status && status->kind != os::FileStatus::Kind::directory)
-    return fail(ErrorKind::usage, "{}: wanted a directory for the state, found a file", directory);
+    return fail(ErrorKind::usage, "{}: expected a directory for the state, got a file", directory);
   return directory;
 }
 

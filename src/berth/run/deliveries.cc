@@ -90,7 +90,7 @@ Deliveries::Deliveries(FlowRun& run, std::function<bool(TaskNumber, Token)> is_l
 
 Status Deliveries::place(Delivery delivery, Then then) {
   find_cloud(run_, delivery);
-  std::string what = "bringing " + places_of(delivery);
+  std::string what = "copying " + places_of(delivery);
   OtherThreads::More more;
   if (delivery.progress)
     more = [progress = delivery.progress] { return remote::to_text(*progress); };
@@ -118,7 +118,7 @@ Status Deliveries::place(Delivery delivery, Then then) {
 }
 
 Status Deliveries::check(Delivery delivery, Then then) {
-  std::string what = "looking at " + places_of(delivery);
+  std::string what = "checking " + places_of(delivery);
   return threads_.start(
       std::move(what),
       [store = run_.cache.directory(), delivery = std::move(delivery),
@@ -129,7 +129,7 @@ Status Deliveries::check(Delivery delivery, Then then) {
 }
 
 Status Deliveries::deliver(Attempt attempt, Delivery delivery) {
-  std::string what = "taking in what is for " + places_of(delivery);
+  std::string what = "reading the outputs of " + places_of(delivery);
   return threads_.start(
       std::move(what),
       [this, store = run_.cache.directory(), attempt = std::move(attempt),
@@ -201,7 +201,7 @@ std::vector<Deliveries::Left> Deliveries::leave(Mono begun_before) {
     }
     auto& one = left.emplace_back(Left{std::move(placing.attempt), std::move(placing.outputs)});
     if (placing.waits) one.holds = std::move(placing.waits->holds);
-    one.note = fmt::format("{}: it took more than {} to bring {}; that is left to a resume",
+    one.note = fmt::format("{}: it took more than {} to deliver {}; a resume will deliver it",
                            one.attempt.label, format_duration(run_.env.now() - placing.since),
                            placing.places);
     each = placing_.erase(each);

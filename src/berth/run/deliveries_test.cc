@@ -49,11 +49,11 @@ class DeliveriesTest : public ::testing::Test {
 
 TEST_F(DeliveriesTest, WhatATaskWroteIsGatheredAndThenPlaced) {
   deliver(1, "one");
-  EXPECT_EQ(deliveries_.oldest()->what, "taking in what is for /work/out");
+  EXPECT_EQ(deliveries_.oldest()->what, "reading the outputs of /work/out");
   EXPECT_TRUE(turn_after(kTakes).empty());
   EXPECT_TRUE(deliveries_.is_placing({1}));
   EXPECT_FALSE(deliveries_.is_placing({2}));
-  EXPECT_EQ(deliveries_.oldest()->what, "bringing /work/out");
+  EXPECT_EQ(deliveries_.oldest()->what, "copying /work/out");
   const auto delivered = turn_after(kTakes);
   ASSERT_EQ(delivered.size(), 1U);
   EXPECT_TRUE(delivered[0].status);

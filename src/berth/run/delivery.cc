@@ -24,8 +24,7 @@ Status check_inputs(fileset::ObjectStore& cache, const Delivery& delivery) {
   for (std::size_t i = 0; i < delivery.inputs.size(); ++i) {
     const auto hold = cache.hold(delivery.inputs[i]);
     if (!hold && hold.error().kind == ErrorKind::not_found)
-      return fail(ErrorKind::invalid,
-                  "its input {} is not what it was: {}; a task has to change a copy",
+      return fail(ErrorKind::invalid, "its input {} was changed: {}; a task must change a copy",
                   delivery.spec.inputs[i].name, delivery.spec.inputs[i].place);
   }
   return {};
@@ -43,6 +42,22 @@ Status upload_next(os::Env& env, fileset::ObjectStore& cache, const Delivery& de
   if (!status && status.error().kind == ErrorKind::not_found)
     return fail(ErrorKind::invalid, "{}", status.error().message);
   return status;
+}
+
+/// Returns true if the place has a protected output that the run did not put there itself.
+bool is_protected_from(os::Env& env, const Delivery& delivery, const std::string& place) {
+  constexpr std::int64_t kMostBytes = 64 << 20;
+  if (!is_protected(env, place)) return false;
+  const auto own = env.read_file(delivery.protected_file, kMostBytes);
+  if (!own) return true;
+  const auto lines = split(*own, '\n');
+  return std::ranges::find(lines, place) == lines.end();
+}
+
+/// Records that the run is about to put a protected output at the place.
+Status record_protected(os::Env& env, const Delivery& delivery, const std::string& place) {
+  BERTH_ASSIGN(const auto file, env.open_append(delivery.protected_file, 0600));
+  return env.write_all(file, fmt::format("\n{}\n", place));  // a torn line before it ends here
 }
 
 /// The next output. false: see Delivery::there.
@@ -74,12 +89,13 @@ Result<bool> place_next(os::Env& env, fileset::ObjectStore& cache, PlacedOutputs
       return false;
     }
   }
-  if (protect && !delivery.overwrite && is_protected(env, to))
+  if (protect && !delivery.overwrite && is_protected_from(env, delivery, to))
     return fail(ErrorKind::exists, "{}: {}", to, kProtected);
   if (there && !delivery.overwrite) BERTH_TRY(check_unedited(env, cache, placed, to));
   if (const auto parent = parent_of(to); !env.status(parent))
     BERTH_TRY(env.make_user_directory(parent, 0777));
   BERTH_TRY(placed.record(env, to, content));
+  if (protect) BERTH_TRY(record_protected(env, delivery, to));
   BERTH_TRY(cache.publish(content, to, fileset::Publish::copies));
   if (protect) BERTH_TRY(make_read_only(env, content, to));
   return true;
@@ -131,7 +147,7 @@ Status gather(fileset::ObjectStore& cache, Delivery& delivery) {
       return fail(ErrorKind::not_found, "it did not write out.{}: {}", output.name, output.path);
     if (!captured) return std::unexpected(within("out." + output.name, captured.error()));
     if (is_file(captured->fileset) == output.directory)
-      return fail(ErrorKind::invalid, "out.{}: {} is {}, wanted {}", output.name, output.path,
+      return fail(ErrorKind::invalid, "out.{}: {} is {}, expected {}", output.name, output.path,
                   output.directory ? "a file" : "a directory",
                   output.directory ? "a directory" : "a file (the path of a directory ends in /)");
     delivery.outputs.push_back(std::move(captured->fileset));
@@ -149,12 +165,11 @@ Status check_unedited(os::Env& env, fileset::ObjectStore& cache, PlacedOutputs& 
   const auto there = cache.read(place, *status, true);
   if (!there) return {};  // nothing that Berth would replace
   if (const auto edit = placed.find_edit(env, place, *there))
-    return fail(
-        ErrorKind::exists,
-        "{}: {}, and would be lost: move it away, or give --overwrite (to berth run, resume "
-        "or retry)",
-        edit->path,
-        edit->is_added ? "not written by this step" : "it was edited since Berth wrote it");
+    return fail(ErrorKind::exists,
+                "{}: {}, and would be lost: move it away, or use --overwrite (with berth run, "
+                "resume or retry)",
+                edit->path,
+                edit->is_added ? "not written by this step" : "it was edited since Berth wrote it");
   return {};
 }
 
@@ -165,7 +180,7 @@ Status check_places(os::Env& env, fileset::ObjectStore& cache, PlacedOutputs& pl
     const auto check = [&]() -> Status {
       BERTH_ASSIGN(const auto place, behind_links(env, place_in(delivery.folder, output.path)));
       if (delivery.overwrite) return {};
-      if (output.protect && is_protected(env, place))
+      if (output.protect && is_protected_from(env, delivery, place))
         return fail(ErrorKind::exists, "{}: {}", place, kProtected);
       return check_unedited(env, cache, placed, place);
     };

@@ -118,7 +118,7 @@ Result<Digest> Dependencies::digest_of(const std::string& path, std::optional<Wa
   auto known = known_.find(path);
   if (known == known_.end() || !is_same(known->second.status, status)) {
     if (status.kind != os::FileStatus::Kind::file)
-      return fail(ErrorKind::invalid, "{}: it is no file", place);
+      return fail(ErrorKind::invalid, "{}: it is not a file", place);
     const Wall now = env_.wall();
     BERTH_ASSIGN(const auto text, env_.read_file(place, kLargestDependency));
     const Digest digest = sha256(text);
@@ -139,7 +139,7 @@ Result<std::vector<flow::Found>> Dependencies::found(const Task& task) {
       env_.read_file(fmt::format("{}/{}", task.directory, task.spec.depfile), kLargestDepfile);
   if (!text && text.error().kind == ErrorKind::not_found)
     return fail(ErrorKind::not_found,
-                "it did not write its depfile {} (gcc and clang do with -MMD -MF)",
+                "it did not write its depfile {} (gcc and clang write one with -MMD -MF)",
                 task.spec.depfile);
   if (!text) return wrong(text.error());
   const auto names = flow::read_depfile(*text);
@@ -156,8 +156,8 @@ Result<std::vector<flow::Found>> Dependencies::found(const Task& task) {
       if (const auto at = env_.real_path(own); at && at->starts_with(real + "/")) continue;
     if (const auto writer = writer_(path); writer && !task.waits_for(writer->task))
       return fail(ErrorKind::invalid,
-                  "depfile {}: it has read {}, which another step writes, without waiting for it; "
-                  "name that step in `needs`, or its output in `in`",
+                  "depfile {}: the task read {}, which another step writes, without waiting for "
+                  "it; name that step in `needs`, or its output in `in`",
                   task.spec.depfile, path);
     const auto digest = digest_of(path, task.started);
     if (!digest) return wrong(digest.error());

@@ -54,7 +54,7 @@ void DeviceWatch::on_update(machine::DeviceHealthUpdate update) {
   }
   for (const auto& [uuid, _] : before.out_of_service)
     if (!is_named(devices.health, uuid))
-      run_.observer.on_note(fmt::format("{} is well again", machine::name_of(devices, uuid)));
+      run_.observer.on_note(fmt::format("{} is healthy again", machine::name_of(devices, uuid)));
 }
 
 /// "; digits-3/17 runs on it"; empty where no task of this run does.

@@ -119,9 +119,9 @@ void Drive::retain() {
   kept->worker->retain(run_.options().retain);
   run_.scheduler->left(kept->id);
   workers_.take([&](const WorkerSlot& slot) { return &slot == kept; });
-  run_.observer.on_note(fmt::format("its alloc is kept for {}: berth retry {}, or berth stop {}",
-                                    format_duration(run_.options().retain), run_.record.name,
-                                    run_.record.name));
+  run_.observer.on_note(
+      fmt::format("its allocation is kept for {}: berth retry {}, or berth stop {}",
+                  format_duration(run_.options().retain), run_.record.name, run_.record.name));
 }
 
 /// The state in which the run ends, by what its tasks have come to.

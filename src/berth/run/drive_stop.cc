@@ -22,10 +22,10 @@ void Drive::heed_stop_signals() {
   if (signals == stops_heeded_) return;
   const bool again = stops_heeded_ > 0 || signals > 1;
   stops_heeded_ = signals;
-  run_.observer.on_note(again ? "stopping at once" : "stopping; once more to stop at once");
+  run_.observer.on_note(again ? "stopping immediately"
+                              : "stopping; press again to stop immediately");
   if (const auto reading = run_.workload->reading(); !again && reading)
-    run_.observer.on_note(fmt::format("{}{} is broken off after {}", reading->what,
-                                      reading->how_far,
+    run_.observer.on_note(fmt::format("{}{} is cancelled after {}", reading->what, reading->how_far,
                                       format_duration(run_.env.now() - reading->since)));
   run_.scheduler->stop(run_.effects);
   gives_up_at_ = run_.env.now() + kReachedWithin;
@@ -62,9 +62,8 @@ void Drive::leave_the_silent() {
 }
 
 void Drive::leave(WorkerSlot& slot) {
-  slot.lost =
-      Error{ErrorKind::busy, fmt::format("{} did not answer: what runs there ends with its lease",
-                                         slot.lease.alloc.machine)};
+  slot.lost = Error{ErrorKind::busy, fmt::format("{} did not answer: its tasks end with its lease",
+                                                 slot.lease.alloc.machine)};
   run_.observer.on_note(slot.lost->message);
 }
 
@@ -101,7 +100,7 @@ bool Drive::heed_stop_without_store() {
     leaves_store_at_ = run_.env.now() + kStoreWithin;
     if (stops_heeded_ == 0) {
       run_.observer.on_note(
-          "stopping, though the store does not answer; once more to stop at once");
+          "stopping, although the store does not answer; press again to stop immediately");
       attempts_.cancel_all();
     }
   }

@@ -27,8 +27,8 @@ bool Attempts::fail_early() {
     if (ended.cause != exec::Cause::ok || !is_known(ended.token)) continue;
     ended.cause = exec::Cause::cannot_start;  // no retry could
     ended.detail =
-        "it ended well, but a task that it reads from failed in this run, so what it wrote was not "
-        "taken";
+        "it succeeded, but a task that it reads from failed in this run, so its output was not "
+        "used";
     failed = true;
   }
   return failed;

@@ -35,7 +35,8 @@ Result<Exclusive> take_run(Context& context, const std::string& run_name) {
   BERTH_ASSIGN(auto lock, lock_run(*context.env, before, lock_file(directory)));
   auto claim = store::claim(*context.store, before.id);
   if (!claim && claim.error().kind == ErrorKind::busy)
-    return fail(ErrorKind::busy, "{} is running already, on another machine; stop it there first",
+    return fail(ErrorKind::busy,
+                "{} is running already, on another machine; stop it on that machine first",
                 before.name);
   if (!claim) return std::unexpected(claim.error());
   auto now = context.store->find_run(before.name);

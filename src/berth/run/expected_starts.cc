@@ -76,9 +76,9 @@ std::string because_text(const machine::StartForecast& forecast, std::span<const
   parts.resize(parts.size() - more);
   const std::string list = join(parts, ", ") + (more > 0 ? fmt::format(" and {} more", more) : "");
   if (forecast.start) return list.empty() ? "what it waits for is free" : "by " + list;
-  return list.empty() ? "it does not fit, even where all others have ended"
-                      : fmt::format("it is not known how long {} go{} on", list,
-                                    forecast.by.size() == 1 ? "es" : "");
+  return list.empty() ? "it does not fit, even when all others have ended"
+                      : fmt::format("the end of {} {} not known", list,
+                                    forecast.by.size() == 1 ? "is" : "are");
 }
 
 }  // namespace

@@ -182,7 +182,7 @@ TEST_F(FlowDrive, AStopLeavesToAResumeWhatIsLongOnItsWayToItsPlace) {
   EXPECT_EQ(done.counts, (store::Counts{.done = 2}));
   EXPECT_LT(env_.now() - Mono{}, in_the_store + std::chrono::seconds(15));
   EXPECT_TRUE(std::ranges::any_of(observer_.notes, [](const auto& note) {
-    return note.contains("to bring /work/large; that is left to a resume");
+    return note.contains("to deliver /work/large; a resume will deliver it");
   }));
   (void)env_.remove_file("/work/large");  // what was done at once in this world
   env_.stops = 0;
@@ -409,7 +409,7 @@ TEST_F(FlowDrive, NoRoomAtAPlaceFailsTheTaskAndKeepsItsResult) {
     env_.fault = nullptr;
     EXPECT_EQ(done.counts, (store::Counts{.failed = 1}));
     EXPECT_EQ(observer_.ends.at(0).detail,
-              fmt::format("out.o: no space left; what it wrote is kept in the cache"));
+              fmt::format("out.o: no space left; its output is kept in the cache"));
     const auto spawned = env_.spawned();
     done = drive_run(submit_flow(step(name, size)));
     EXPECT_EQ(done.counts, (store::Counts{.cached = 1}));

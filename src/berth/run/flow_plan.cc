@@ -64,7 +64,7 @@ Result<std::string> depends_of(Inputs& inputs, UrlLooks& urls, const flow::TaskS
         because.push_back(
             fmt::format("it would fail: in.{}: {}", input.name, look.error().message));
       else if (!look->there)
-        because.push_back(shown(input.world) + " has to be fetched");
+        because.push_back(shown(input.world) + " has to be downloaded");
       digests.push_back(look ? fileset::digest(look->content) : Digest());
       continue;
     }
@@ -119,7 +119,7 @@ Result<TaskPlan> planned(Context& context, std::span<const store::RunRecord> run
   if (!plan.because.empty()) return plan;
   const auto earlier = earlier_task(context, runs, program.name, {}, spec.name);
   if (!earlier) {
-    plan.because.emplace_back("no earlier run of the flow has it");
+    plan.because.emplace_back("no earlier run of the flow has this task");
     return plan;
   }
   BERTH_ASSIGN(plan.because, changes_since(*earlier, depends));
@@ -178,7 +178,7 @@ Status make_again(const flow::Graph& graph, flow::TaskIndex reader,
       step.tasks.push_back(
           {spec.name,
            command_text(spec.command),
-           {fmt::format("what it wrote was temporary, and {} needs it", reading.name)}});
+           {fmt::format("its output was temporary, and {} needs it", reading.name)}});
       readers.push_back(producer);
     }
   }

@@ -152,7 +152,7 @@ Result<FlowProgram> flow_program(std::string_view text) {
     program.file = unescaped(json.at("file").get_ref<const std::string&>());
     program.name = json.at("name");
     const auto mode = cache_mode(json.at("cache").get<std::string>());
-    if (!mode) return fail(ErrorKind::corrupt, "the stored flow has a cache mode that is none");
+    if (!mode) return fail(ErrorKind::corrupt, "the stored flow has an unknown cache mode");
     program.cache = *mode;
     program.options.set = json.value("set", program.options.set);
     program.options.targets = json.value("targets", flow::Words{});

@@ -66,11 +66,11 @@ Status check_shown(os::Env& env, const flow::Step& step, const std::string& prog
   flow::Words shown = step.container.shown;
   for (auto& path : shown) path = exec::with_home(path, env.environment());
   if (exec::sandbox_shows(place, shown)) return {};
-  return at(step.run_line, step, "run",
-            Error{ErrorKind::not_found,
-                  fmt::format("{} is {}, which the sandbox does not show: it shows {}, and what "
-                              "`sandbox: [PATH]` names",
-                              program, place, exec::kSystemShown)});
+  return at(
+      step.run_line, step, "run",
+      Error{ErrorKind::not_found, fmt::format("{} is {}, which is not visible in the sandbox; "
+                                              "visible are {} and the paths in `sandbox: [PATH]`",
+                                              program, place, exec::kSystemShown)});
 }
 
 /// A step's directory holds only what it takes in, so a program must be in PATH or an input.
@@ -189,14 +189,15 @@ Result<std::string> resubmitted(Context& context, const store::RunRecord& record
   BERTH_ASSIGN(const auto former, flow_program(record.spec_json));
   BERTH_ASSIGN(const auto before, read_flow(former));
   if (flow.clusters != before.clusters)
-    return fail(ErrorKind::invalid, "{}: cluster: {} stays where it is: berth run {}", edited.file,
+    return fail(ErrorKind::invalid,
+                "{}: cluster: {} cannot move to another cluster: use berth run {}", edited.file,
                 record.name, edited.file);
   BERTH_ASSIGN(const auto tasks, context.store->tasks(record.id));
   for (const auto& task : tasks) {
     const std::string step = task.label.substr(0, task.label.find('/'));
     if (std::ranges::find(flow.steps, step, &flow::Step::name) == flow.steps.end())
       return fail(ErrorKind::invalid,
-                  "{}: there is no step {} any more, of which {} has tasks: berth run {}",
+                  "{}: step {}, of which {} has tasks, no longer exists: use berth run {}",
                   edited.file, step, record.name, edited.file);
   }
   BERTH_TRY(check_flow(context, edited, record.directory, false));

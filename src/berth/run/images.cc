@@ -185,17 +185,18 @@ Status pull_images(Context& context, FlowProgram& program, const flow::Words& im
     if (!end) return std::unexpected(end.error());
     if (!end->good)
       return fail(ErrorKind::not_found,
-                  "image {}: it is not on this machine and cannot be fetched. `{}` said:\n"
-                  "{}\nIs the name right, with its registry and tag? A private registry wants "
-                  "a login first (`{} {}`); an image of your own is made by `{} build`{}",
+                  "image {}: it is not on this machine and cannot be downloaded. `{}` said:\n"
+                  "{}\n"
+                  "Is the name right, with its registry and tag? A private registry requires a "
+                  "login first (`{} {}`); to build your own image use `{} build`{}",
                   image, join(argv, " "), trim(end->err), name,
                   to_file ? "registry login" : "login", name,
                   to_file ? "" : fmt::format(" or `{} import`", name));
     if (to_file) BERTH_TRY(keep_fetched(context, image, file));
     BERTH_ASSIGN(auto known, inspect(context, found.engine, image));
     if (!known)
-      return fail(ErrorKind::not_found, "image {}: {} has fetched it but does not know it", image,
-                  name);
+      return fail(ErrorKind::not_found, "image {}: {} has downloaded it but does not find it",
+                  image, name);
     program.answers.image[image] = *std::move(known);
   }
   return {};

@@ -96,7 +96,7 @@ Status Inputs::restore(const std::string& path) {
   BERTH_ASSIGN(const auto now, get(path));
   if (!known || known.mapped() == now) return {};
   known_.insert_or_assign(path, known.mapped());
-  return fail(ErrorKind::stale, "{}: it has changed since this run took it in", path);
+  return fail(ErrorKind::stale, "{}: it has changed since this run read it", path);
 }
 
 /// On another thread all the same, while nothing else is waited for here.
@@ -164,7 +164,7 @@ Result<Inputs::Job> Inputs::fetch_job(const std::string& text) {
                if (takes_long(captured.fileset)) BERTH_TRY(store.make_durable());
                return Reading{std::move(store), std::move(captured)};
              },
-             "fetching " + shown(text), [progress] { return remote::to_text(*progress); }};
+             "downloading " + shown(text), [progress] { return remote::to_text(*progress); }};
 }
 
 std::optional<Underway> Inputs::oldest() const {

@@ -189,7 +189,7 @@ void Leases::on_refusal(Leasing& from, TaskNumber task, Error error, const Holdi
   from.closed = now - *from.failing_since >= most && holdings.silences.empty();
   if (!from.closed && !holdings.has_alloc && sources_.size() == 1) return;  // see waiting_for()
   const std::string text = fmt::format(
-      "{} {}: {}", from.closed ? "goes on without" : "no help from",
+      "{} {}: {}", from.closed ? "continues without" : "no help from",
       from.source.name.empty() ? "this machine" : from.source.name, from.refusal->message);
   if (from.noted != text && !(from.closed && no_source_left(holdings))) run_.observer.on_note(text);
   from.noted = text;
@@ -303,7 +303,7 @@ void Leases::on_lost(const Lease& lease, const Error& because, const Holdings& h
     from.closed = true;
     if (!no_source_left(holdings))
       run_.observer.on_note(
-          fmt::format("goes on without {}: {}", from.source.name, because.message));
+          fmt::format("continues without {}: {}", from.source.name, because.message));
     return;
   }
   from.paused_until = run_.env.now() + kSourceAgain.pause(++from.losses, run_.env.random());

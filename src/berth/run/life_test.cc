@@ -108,7 +108,7 @@ TEST_F(FlowLife, AChainComesBackWhereItsEndIsNeeded) {
   auto planned = program(more);
   const auto steps = plan(context_, planned, "/work").value();
   for (std::size_t i = 0; i < 4; ++i) EXPECT_EQ(steps[i].runs, i == 2 ? 0 : 1) << i;
-  EXPECT_EQ(steps[1].tasks.at(0).because.at(0), "what it wrote was temporary, and d needs it");
+  EXPECT_EQ(steps[1].tasks.at(0).because.at(0), "its output was temporary, and d needs it");
   EXPECT_EQ(drive_flow(more), (flow::Words{"a", "b", "d"}));
   EXPECT_EQ(*env_.find("/work/d"), "d(b(a(1)))");
   EXPECT_EQ(env_.find("/work/b"), nullptr);

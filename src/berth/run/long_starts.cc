@@ -31,7 +31,7 @@ std::string describe_length(const flow::TaskSpec& spec) {
   const auto script = exec::long_script(spec.command, most);
   std::string text;
   if (script && total < all)
-    text = fmt::format("its command has {}, and its shell reads it from a file", bytes(total));
+    text = fmt::format("its command has {}, so its shell reads it from a file", bytes(total));
   else if (script)
     text = fmt::format(
         "its command has {}: a program in it that takes all of that as arguments fails "

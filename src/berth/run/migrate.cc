@@ -11,15 +11,15 @@ Result<store::Migrated> migrate(
     const std::function<void(const std::string& table, std::int64_t rows)>& on_progress) {
   if (store::holds_password(url))
     return fail(ErrorKind::usage,
-                "everybody on this machine sees the arguments of a command: put the password into "
-                "~/.pgpass instead of the URL, and change it");
+                "all users of this machine can see the arguments of a command: put the password "
+                "into ~/.pgpass instead of the URL, and change it");
   BERTH_ASSIGN(const auto state, state_directory(env));
   const std::string file = database_file(state);
   if (!env.status(file))
-    return fail(ErrorKind::not_found, "{}: there are no runs to take along", file);
+    return fail(ErrorKind::not_found, "{}: there are no runs to migrate", file);
   BERTH_ASSIGN(const auto address, store::read_address(url));
   if (const auto place = marked_database(env, state); place && *place != address.place)
-    return fail(ErrorKind::exists, "{}: its runs have been taken to {}, for good", file, *place);
+    return fail(ErrorKind::exists, "{}: its runs have been moved to {} permanently", file, *place);
   std::vector<os::Fd> locks;
   store::Migration migration;
   migration.file = file;

@@ -68,11 +68,10 @@ Result<std::string> behind_links(os::Env& env, const std::string& place) {
         "{} is a link to {}, but there is no folder {}: make that folder, or remove the link",
         place, at, folder);
   if (!env.may_write(folder))
-    return fail(
-        ErrorKind::impossible,
-        "{} is a link to {}, but this user may not write in {}: outputs are replaced whole; "
-        "link to a path in a folder that may be written, or remove the link",
-        place, at, folder);
+    return fail(ErrorKind::impossible,
+                "{} is a link to {}, but this user may not write in {}: outputs are replaced as a "
+                "whole; link to a path in a writable folder, or remove the link",
+                place, at, folder);
   return at;
 }
 

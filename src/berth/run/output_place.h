@@ -10,7 +10,7 @@
 namespace berth::run {
 
 inline constexpr std::string_view kProtected =
-    "it is protected, and would be written anew: berth run --overwrite";
+    "it is protected and would be overwritten: use berth run --overwrite";
 
 /// Returns true if the owner may not write what is at that place.
 bool is_protected(os::Env& env, const std::string& place);

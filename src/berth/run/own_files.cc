@@ -58,10 +58,10 @@ Status check_own_program(os::Env& env, const flow::Step& step, const std::string
     return check_executable(env, program, directory);
   }
   const std::string name = path->substr(path->rfind('/') + 1);
-  return fail(ErrorKind::invalid,
-              "{}: a task has its inputs in its directory, and nothing else: name {} as one, in: "
-              "{{{}: {}}}",
-              program, there ? "the file" : "what makes it", name.substr(0, name.find('.')), *path);
+  return fail(
+      ErrorKind::invalid,
+      "{}: a task's directory only contains its inputs: declare {} as an input, in: {{{}: {}}}",
+      program, there ? "the file" : "what makes it", name.substr(0, name.find('.')), *path);
 }
 
 flow::Words notes_of_own_files(os::Env& env, const flow::Flow& flow, const std::string& directory) {
@@ -79,8 +79,8 @@ flow::Words notes_of_own_files(os::Env& env, const flow::Flow& flow, const std::
       if (!status || status->kind != os::FileStatus::Kind::file) continue;
       const std::string name = path.substr(path.rfind('/') + 1);
       notes.push_back(fmt::format(
-          "{}:{}: steps.{}.run: {} is beside the file, but not in the directory of the task, which "
-          "has its inputs alone; if it needs it: in: {{{}: {}}}",
+          "{}:{}: steps.{}.run: {} is in the file's folder, but not in the task's directory, which "
+          "only has its inputs; if the task needs it: in: {{{}: {}}}",
           step.file, step.run_line, step.name, path, name.substr(0, name.find('.')), path));
     }
   return notes;

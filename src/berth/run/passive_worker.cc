@@ -47,7 +47,7 @@ std::string as_typed(const std::vector<std::string>& argv) {
 Result<std::string> read_answer(std::string_view told, const std::vector<std::string>& goals) {
   told = trim(told);
   const auto wanted = [&](std::string_view why) {
-    return fail(ErrorKind::invalid, "{}: wanted {}, NAME=VALUE …, or failed, found '{}'", why,
+    return fail(ErrorKind::invalid, "{}: expected {}, NAME=VALUE …, or failed, got '{}'", why,
                 join(goals, " "), clip(told));
   };
   if (told.size() > kLongestAnswer) return wanted("too long");
@@ -160,7 +160,8 @@ void PassiveWorker::look(const Open& open, Mono now) {
   if (!text && text.error().kind == ErrorKind::not_found && !late) return;
   std::erase_if(open_, [&](const Open& other) { return other.token == open.token; });
   lively_until_ = now + kLively;
-  if (!text && late) return end(open, exec::Cause::time_limit, "nobody has told its score in time");
+  if (!text && late)
+    return end(open, exec::Cause::time_limit, "its score was not reported in time");
   if (!text) return end(open, exec::Cause::exit_code, text.error().message);
   read_.push_back(open.task);
   pending_.emplace_back(exec::Output{open.task, open.token, exec::Stream::out, *text});

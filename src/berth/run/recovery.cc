@@ -96,7 +96,7 @@ void wait_for_remote(os::Env& env, std::span<const Asked> all, Duration most, co
     told = true;
     for (const auto& asked : all)
       if (waited_for(asked))
-        note(fmt::format("{}; tasks may run there, so it is waited for, at most {}",
+        note(fmt::format("{}; tasks may run on it, so Berth waits for it, at most {}",
                          silence_of(asked), format_duration(until - env.now())));
   }
 }
@@ -111,7 +111,7 @@ Status find_remote(Context& context, const store::RunRecord& record, RecoveredAg
     if (worker->ready()) asked.attempts = worker->earlier();
     if (worker->lost() || (silent && time_left == Duration(0))) {
       if (silent || worker->lost()->kind == ErrorKind::stale)
-        note(silence_of(asked) + "; what ran there has ended with its lease");
+        note(silence_of(asked) + "; its tasks have ended with its lease");
       (void)fileset::remove_all(*context.env, directory);
       continue;
     }
@@ -213,9 +213,9 @@ void Recovery::attach(RecoveredAgents::Agent& agent) {
   if (silent) {
     slot.silent = client;
     slot.silence = agent.silence;
-    run_.observer.on_note(fmt::format("{}; task {} may run there, so it is waited for, at most {}",
-                                      agent.silence, agent.tasks,
-                                      format_duration(agent.time_left)));
+    run_.observer.on_note(
+        fmt::format("{}; task {} may run on it, so Berth waits for it, at most {}", agent.silence,
+                    agent.tasks, format_duration(agent.time_left)));
   }
   if (!earlier.empty()) slot.lease.selection = run_.request(earlier.front().task).selection;
   Resources resources =

@@ -160,7 +160,7 @@ Result<store::RunRecord> drive(Context& context, const std::string& run_name, Ob
   BERTH_ASSIGN(const auto record, context.store->find_run(run_name));
   if (record.kind == kStudy)
     return fail(ErrorKind::usage,
-                "{} is a study: it goes on with whoever asks for its trials, "
+                "{} is a study: continue it with a program that asks for its trials, such as "
                 "berth.load_study(\"{}\") in Python",
                 record.name, record.name);
   BERTH_ASSIGN(Exclusive run, take_run(context, run_name));

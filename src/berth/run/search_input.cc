@@ -21,14 +21,14 @@ Status begin_with(Context& context, const std::vector<std::string>& runs,
                   experiment::Program& program) {
   if (!adaptive(program.search))
     return fail(ErrorKind::usage,
-                "--warm-start: this search learns from no trial; methods auto, gp, cma-es, nsga2, "
-                "tpe, halving, hyperband and external do");
+                "--warm-start: this search method does not learn from trials; auto, gp, cma-es, "
+                "nsga2, tpe, halving, hyperband and external do");
   if (program.search.method == experiment::Search::Method::pbt)
-    return fail(ErrorKind::usage,
-                "--warm-start: pbt goes on from its own checkpoints, and another run has none of "
-                "them");
+    return fail(
+        ErrorKind::usage,
+        "--warm-start: pbt continues from its own checkpoints, which another run does not have");
   if (runs.size() > experiment::kMostEarlier)
-    return fail(ErrorKind::usage, "--warm-start: wanted at most {} runs, found {}",
+    return fail(ErrorKind::usage, "--warm-start: expected at most {} runs, got {}",
                 experiment::kMostEarlier, runs.size());
   const bool external = program.search.method == experiment::Search::Method::external;
   for (const auto& name : runs) {
@@ -45,8 +45,7 @@ Status begin_with(Context& context, const std::vector<std::string>& runs,
     }
     if (latest.empty())
       return fail(ErrorKind::invalid,
-                  "--warm-start: no trial of {} lies within these params and has what the goal is "
-                  "about",
+                  "--warm-start: no trial of {} is within these params and has the goal's metric",
                   run.name);
     program.earlier.insert(program.earlier.end(), latest.rbegin(), latest.rend());
   }

@@ -120,7 +120,7 @@ TEST_F(SourcesTest, TheRunGoesOnWithoutOneThatRefused) {
   ASSERT_TRUE(done) << done.error().message;
   EXPECT_EQ(done->counts, (store::Counts{.done = 8}));
   EXPECT_EQ(done->error, "");
-  EXPECT_EQ(notes("goes on without lab: who are you?"), 1);
+  EXPECT_EQ(notes("continues without lab: who are you?"), 1);
   EXPECT_EQ(notes("no help from aux: line is cut"), 1);
 }
 

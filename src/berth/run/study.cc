@@ -52,7 +52,7 @@ Result<Study> Study::open(store::Store& store, os::Env& env, const std::string& 
                           const std::string& runs) {
   BERTH_ASSIGN(auto run, store.find_run(name));
   if (run.kind != kStudy)
-    return fail(ErrorKind::usage, "{} is no study: it is driven by berth run", run.name);
+    return fail(ErrorKind::usage, "{} is not a study: it is driven by berth run", run.name);
   BERTH_ASSIGN(auto program, experiment::from_json_text(run.spec_json));
   LeaseWatch watch(env, runs.empty() ? "" : leases_file(runs + "/" + run.name));
   Study study(store, env, std::move(run), std::move(program), std::move(watch));
@@ -198,14 +198,15 @@ Result<Study::Pick> Study::pick() {
   }
   if (std::ssize(own) < out) own.clear();
   if (program_.parallel > 0 && out >= program_.parallel) {
-    pick.none = Later{fmt::format("{} are out, which is all that parallel allows", out), own};
+    pick.none = Later{fmt::format("{} are running, the maximum that parallel allows", out), own};
     return pick;
   }
   if (pick.trial) return pick;
   pick.added = proposal();
   if (pick.added) return pick;
   if (out > 0)
-    pick.none = Later{fmt::format("{} are out; what comes next depends on them", out), own};
+    pick.none =
+        Later{fmt::format("{} are running; the next trial depends on their results", out), own};
   else
     pick.none = Over{"all of its trials have ended"};
   return pick;
@@ -221,7 +222,7 @@ Result<bool> Study::end_hopeless(const store::TaskRecord& trial) {
     BERTH_ASSIGN(auto ended, change_of(trial, trial.token, {.kind = TrialEnd::Kind::failed}));
     ended.cause = exec::Cause::time_limit;
     ended.exit_code.reset();
-    ended.detail = "nobody has told its score in time";
+    ended.detail = "its score was not reported in time";
     changes.emplace_back(ended);
   } else {
     BERTH_ASSIGN(const auto attempts, store_.attempts(run_.id, trial.number));
@@ -235,7 +236,7 @@ Result<bool> Study::end_hopeless(const store::TaskRecord& trial) {
                               .next = TaskState::failed,
                               .cause = exec::Cause::worker_lost,
                               .exit_code = {},
-                              .detail = "whoever carried it out was lost again and again"});
+                              .detail = "the process that ran it was lost repeatedly"});
     else
       changes.emplace_back(store::TaskMoved{trial.number, TaskState::failed});
   }
@@ -354,7 +355,7 @@ Status Study::give_back() {
                                              .next = TaskState::waiting,
                                              .cause = exec::Cause::worker_lost,
                                              .exit_code = {},
-                                             .detail = "whoever carried it out went away"});
+                                             .detail = "the process that ran it has ended"});
   if (!changes.empty()) BERTH_TRY(store_.apply(run_.id, changes));
   return {};
 }

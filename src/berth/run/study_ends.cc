@@ -14,7 +14,7 @@ using store::TaskState;
 std::unexpected<Error> not_latest(const store::RunRecord& run, const std::string& label) {
   return fail(ErrorKind::stale,
               "{}/{}: this claim is over: its lease had run out, and the trial was given to "
-              "another, or told",
+              "another worker or its result reported",
               run.name, clip(label));
 }
 

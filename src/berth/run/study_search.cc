@@ -122,7 +122,7 @@ Status Study::set_samples(std::int64_t samples) {
     return fail(ErrorKind::usage, "samples: a {} takes every point",
                 Search::kMethodNames.name(method));
   if (samples < 1 || samples > experiment::kMostTrials)
-    return fail(ErrorKind::invalid, "samples: wanted 1 to {}, found {}", experiment::kMostTrials,
+    return fail(ErrorKind::invalid, "samples: expected 1 to {}, got {}", experiment::kMostTrials,
                 samples);
   program_.search.samples = samples;
   BERTH_TRY(store_.apply(run_.id, {{store::RunSpecified{experiment::to_json_text(program_)}}}));
@@ -192,7 +192,7 @@ Result<const Parameter*> Study::known(const Parameter& parameter,
   if (find() == nullptr) BERTH_TRY(reread_program());
   if (const auto* own = find()) {
     if (same_space(*own, parameter) && same_types(*own, program_.types, types)) return own;
-    return fail(ErrorKind::invalid, "{}: the space of {} has it as {}, found {}", parameter.name,
+    return fail(ErrorKind::invalid, "{}: the space of {} has it as {}, got {}", parameter.name,
                 run_.name, space_text(*own), space_text(parameter));
   }
   if (!may_grow())

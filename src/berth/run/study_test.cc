@@ -247,7 +247,7 @@ TEST_P(StudyTest, WhatIsFrozenAgainAndAgainHasFailed) {
   EXPECT_EQ(ask(study), "over");
   const auto last = store_->attempts(study.record().id, {1})->back();
   EXPECT_EQ(last.cause, exec::Cause::worker_lost);
-  EXPECT_EQ(last.detail, "whoever carried it out was lost again and again");
+  EXPECT_EQ(last.detail, "the process that ran it was lost repeatedly");
 }
 
 TEST_P(StudyTest, AFailedOneIsTriedAgainAsOftenAsItMay) {

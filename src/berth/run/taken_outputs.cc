@@ -4,10 +4,10 @@ namespace berth::run {
 namespace {
 
 std::unexpected<Error> not_there(const std::string& path, const std::string& task) {
-  return fail(ErrorKind::not_found,
-              "--only: {} is not there, which {} makes: run that first, or give the target without "
-              "--only",
-              path, task);
+  return fail(
+      ErrorKind::not_found,
+      "--only: {} does not exist; {} makes it: run that first, or give the target without --only",
+      path, task);
 }
 
 /// The outputs of a task, by where they lie. One that reads what was not there has no spec.

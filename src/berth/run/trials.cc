@@ -113,7 +113,8 @@ Result<exec::Launch> Trials::launch(const store::TaskRecord& task, Token token,
     const auto* parent = experiment::find_value(task.params, experiment::kParent);
     if (copies_ && parent != nullptr && !env_.status(checkpoint(task.label)))
       return fail(ErrorKind::not_found,
-                  "its copy of the checkpoint of {} is gone, as all others have gone on from there",
+                  "its copy of the checkpoint of {} was removed, because all other trials have "
+                  "continued from it",
                   *parent);
     BERTH_TRY(env_.make_directory(checkpoint(task.label), 0700));
     set(environment, "BERTH_CHECKPOINT_DIR", checkpoint(task.label));

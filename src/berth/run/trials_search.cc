@@ -255,7 +255,7 @@ Status Trials::ask_external(Next& next) {
     case experiment::Answer::Kind::done: exhausted_ = true; break;
     case experiment::Answer::Kind::wait:
       if (running_ == 0)
-        return fail(ErrorKind::invalid, "the proposer waits, and nothing runs that could end");
+        return fail(ErrorKind::invalid, "the proposer waits, but no trial is running");
       waiting_for_ends_ = true;
   }
   return {};
@@ -360,14 +360,14 @@ Result<bool> Trials::finish(const store::TaskRecord& task, Token token, std::vec
   std::vector<std::string> reported;
   for (const auto& [name, value] : task.metrics) reported.push_back(name);
   std::string text =
-      fmt::format("it reported no {}, which its {} about", join(missing, ", no "),
-                  program_.constraints.empty() ? "goal is" : "goal and constraints are");
-  text += reported.empty() ? "; it reported nothing"
+      fmt::format("it never reported {}, which its {}", join(missing, " and "),
+                  program_.constraints.empty() ? "goal requires" : "goal and constraints require");
+  text += reported.empty() ? "; it reported no metrics"
                            : "; it reported " + clip(join(reported, ", "), 200);
   if (reported.empty() && (names(kCheckpoint) || program_.checkpoints))
     text +=
-        ", though an earlier attempt may have left a checkpoint: what a script finds there it "
-        "reports again";
+        ", although an earlier attempt may have left a checkpoint: a script that continues from it "
+        "must report again";
   return fail(ErrorKind::invalid, "{}", text);
 }
 

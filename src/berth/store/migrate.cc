@@ -78,7 +78,7 @@ class Move {
       all = there.contains(marks.getColumn(0).getString());
     if (!all)
       return fail(ErrorKind::exists,
-                  "{}: it has runs already, and others than {}: wanted an empty database",
+                  "{}: it has runs already, and others than {}: expected an empty database",
                   to_.place(), migration_.file);
     return true;
   }

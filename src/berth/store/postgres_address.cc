@@ -68,14 +68,15 @@ void Address::rotate() {
 }
 
 Result<Address> read_address(const std::string& url) {
-  constexpr const char* kWanted = "wanted postgresql://[USER@]HOST[:PORT]/DATABASE[?OPTION=VALUE]";
+  constexpr const char* kWanted =
+      "expected postgresql://[USER@]HOST[:PORT]/DATABASE[?OPTION=VALUE]";
   if (!is_database_url(url)) return fail(ErrorKind::usage, "no database: {}", kWanted);
   BERTH_ASSIGN(const Libpq* const pq, libpq());
   char* message = nullptr;
   const std::unique_ptr<PQconninfoOption, void (*)(PQconninfoOption*)> options(
       pq->PQconninfoParse(url.c_str(), &message), pq->PQconninfoFree);
   if (message != nullptr) pq->PQfreemem(message);  // it repeats parts of the URL
-  if (!options) return fail(ErrorKind::usage, "this is no URL of PostgreSQL: {}", kWanted);
+  if (!options) return fail(ErrorKind::usage, "not a URL of PostgreSQL: {}", kWanted);
   Address address;
   for (const auto* option = options.get(); option->keyword != nullptr; ++option) {
     if (option->val == nullptr) continue;

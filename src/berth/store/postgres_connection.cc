@@ -27,7 +27,7 @@ struct SqlstateMeaning {
 
 constexpr const char* kServerAway = "check that the server runs and can be reached";
 constexpr const char* kPermitUser =
-    "check the user and the password, which come from ~/.pgpass, PGPASSFILE or the URL";
+    "check the user and the password, which are read from ~/.pgpass, PGPASSFILE or the URL";
 
 // What is listed first counts.
 constexpr std::array kSqlstateMeanings = {
@@ -35,20 +35,22 @@ constexpr std::array kSqlstateMeanings = {
     SqlstateMeaning{"40", ErrorKind::busy, Mend::again, "try again"},
     SqlstateMeaning{"55P03", ErrorKind::busy, Mend::nothing,
                     "another process is writing: try again"},
-    SqlstateMeaning{"57014", ErrorKind::busy, Mend::nothing, "somebody cancelled it: try again"},
-    SqlstateMeaning{"25006", ErrorKind::io, Mend::reconnect, "this server takes no changes"},
+    SqlstateMeaning{"57014", ErrorKind::busy, Mend::nothing,
+                    "another process cancelled it: try again"},
+    SqlstateMeaning{"25006", ErrorKind::io, Mend::reconnect, "this server is read-only"},
     SqlstateMeaning{"53300", ErrorKind::io, Mend::reconnect, "the server has too many connections"},
     SqlstateMeaning{"53400", ErrorKind::full, Mend::nothing, "raise the server's limit"},
     SqlstateMeaning{"53", ErrorKind::full, Mend::nothing,
                     "free some space on the server and try again"},
     SqlstateMeaning{"28", ErrorKind::denied, Mend::nothing, kPermitUser},
-    SqlstateMeaning{"42501", ErrorKind::denied, Mend::nothing,
-                    "the user needs the rights on this database that docs/how-to/postgres.md names"},
+    SqlstateMeaning{
+        "42501", ErrorKind::denied, Mend::nothing,
+        "the user needs the rights on this database that docs/how-to/postgres.md names"},
     SqlstateMeaning{"3D000", ErrorKind::not_found, Mend::nothing,
                     "make it with: createdb -E UTF8 NAME"},
     SqlstateMeaning{"XX", ErrorKind::corrupt, Mend::nothing, "see the server's log"},
     SqlstateMeaning{"42", ErrorKind::corrupt, Mend::nothing,
-                    "the tables of the schema berth are not whole: restore them from a copy"},
+                    "the tables of the schema berth are incomplete: restore them from a copy"},
     SqlstateMeaning{"3F", ErrorKind::corrupt, Mend::nothing, "the schema berth is gone"},
     SqlstateMeaning{"54", ErrorKind::invalid, Mend::nothing, "it is too long for PostgreSQL"},
     SqlstateMeaning{"08", ErrorKind::io, Mend::reconnect, kServerAway},
@@ -134,7 +136,7 @@ std::int64_t Rows::changed() const {
 }
 
 Status Rows::unreadable(int column) const {
-  return fail(ErrorKind::corrupt, "the database holds what Berth did not write: '{}'",
+  return fail(ErrorKind::corrupt, "the database contains data that Berth did not write: '{}'",
               clip(text(column)));
 }
 

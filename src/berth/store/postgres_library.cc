@@ -21,7 +21,7 @@ Result<Libpq> load() {
   BERTH_LIBPQ(BERTH_FIND)
 #undef BERTH_FIND
   if (missing != nullptr)
-    return fail(ErrorKind::impossible, "{} has no {}: Berth wants libpq 14 or newer", kLibrary,
+    return fail(ErrorKind::impossible, "{} has no {}: Berth requires libpq 14 or newer", kLibrary,
                 missing);
   return functions;
 }

@@ -184,7 +184,7 @@ Status Session::bring_to_current() {
     Statements statements;
     add(statements, kVersion);
     BERTH_ASSIGN(auto rows, connection_->run(statements));
-    if (!rows[0].next()) return fail(ErrorKind::corrupt, "{}: its version is not there", place());
+    if (!rows[0].next()) return fail(ErrorKind::corrupt, "{}: it has no version", place());
     BERTH_TRY(rows[0].read(version, id_));
     if (version < kFirstVersion)
       return fail(ErrorKind::corrupt, "{}: the version of its schema is {}: restore the database",
@@ -246,14 +246,15 @@ Status Session::take_locks() {
 }
 
 Status Session::lock(std::int64_t key) {
-  if (locks_.contains(key)) return fail(ErrorKind::busy, "{}: we hold it already", place());
+  if (locks_.contains(key))
+    return fail(ErrorKind::busy, "{}: this process already has the lock", place());
   Statements statements;
   add(statements, "SELECT pg_try_advisory_lock($1)", key);
   BERTH_ASSIGN(auto rows, read(statements));
   std::string taken;
   rows[0].next();
   BERTH_TRY(rows[0].read(taken));
-  if (!is_true(taken)) return fail(ErrorKind::busy, "{}: another process holds it", place());
+  if (!is_true(taken)) return fail(ErrorKind::busy, "{}: another process has the lock", place());
   locks_.insert(key);
   return {};
 }

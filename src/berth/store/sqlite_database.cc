@@ -51,7 +51,7 @@ constexpr std::array kResultCodeMeanings = {
     ResultCodeMeaning{SQLITE_BUSY, ErrorKind::busy, "another process is writing: try again"},
     ResultCodeMeaning{SQLITE_LOCKED, ErrorKind::busy, "another process is writing: try again"},
     ResultCodeMeaning{SQLITE_CORRUPT, ErrorKind::corrupt, kRestore},
-    ResultCodeMeaning{SQLITE_NOTADB, ErrorKind::corrupt, "this is no Berth store: move it away"},
+    ResultCodeMeaning{SQLITE_NOTADB, ErrorKind::corrupt, "this is not a Berth store: move it away"},
     ResultCodeMeaning{SQLITE_PERM, ErrorKind::denied, kPermitFile},
     ResultCodeMeaning{SQLITE_READONLY, ErrorKind::denied, kPermitFile},
     ResultCodeMeaning{SQLITE_CANTOPEN, ErrorKind::io,
@@ -142,8 +142,8 @@ Status bring_to_current(SQLite::Database& db, const std::string& file, Migration
   BERTH_ASSIGN(int version, schema_version(db, file, current));
   if (version == 0) db.exec("PRAGMA auto_vacuum = INCREMENTAL");  // only an empty file takes it
   if (const std::string mode = switch_to_wal(db); mode != "wal")
-    return fail(ErrorKind::io, "{}: its file system cannot hold a write-ahead log (mode {})", file,
-                mode);
+    return fail(ErrorKind::io, "{}: its file system does not support a write-ahead log (mode {})",
+                file, mode);
   for (const char* setting : kSettings) db.exec(setting);
   if (version == current) return {};
 
@@ -183,11 +183,10 @@ Result<std::unique_ptr<SQLite::Database>> open_to_read(const std::string& file,
   const int current = 1 + static_cast<int>(migrations.size());
   BERTH_ASSIGN(const int version, schema_version(*db, file, current));
   if (version != current)
-    return fail(
-        ErrorKind::denied,
-        "{}: written by an older Berth, and may only be read: whoever may write it brings it "
-        "up to date with any command",
-        file);
+    return fail(ErrorKind::denied,
+                "{}: written by an older Berth, and read-only for you: any command of a user who "
+                "may write it upgrades it",
+                file);
   return db;
 }
 
@@ -243,12 +242,11 @@ Status check_in_place(SQLite::Database& db, const std::string& file) {
   const int why = errno;
   if (moved == 0 && has_log) return {};
   if (!has_log && why != ENOENT && why != ENOTDIR)
-    return fail(ErrorKind::io, "{}: cannot be looked at: {}", log, std::strerror(why));
-  return fail(
-      ErrorKind::stale,
-      "{}: this store was removed or replaced while it was in use; what was not shown before "
-      "is recorded nowhere: put it back, or run all of it again",
-      file);
+    return fail(ErrorKind::io, "{}: cannot be inspected: {}", log, std::strerror(why));
+  return fail(ErrorKind::stale,
+              "{}: this store was removed or replaced while it was in use; what was not shown "
+              "before is not recorded: put it back, or run everything again",
+              file);
 }
 
 void shrink(SQLite::Database& db) {

@@ -113,7 +113,7 @@ TEST_F(SqliteStoreTest, WhatCannotBeLookedAtIsNotSaidToBeGone) {
   fs::rename(away, directory);
   ASSERT_FALSE(written);
   EXPECT_EQ(written.error().kind, ErrorKind::io);
-  EXPECT_NE(written.error().message.find("cannot be looked at: Too many levels"), std::string::npos)
+  EXPECT_NE(written.error().message.find("cannot be inspected: Too many levels"), std::string::npos)
       << written.error().message;
   EXPECT_TRUE(store->submit(new_run("a")));
 }

@@ -17,7 +17,7 @@ struct Meaning {
 /// Of what stands in the matrix, nearest last.
 constexpr Meaning kLegend[] = {
     {"X", "itself"},
-    {"?", "not told: counts as the worst"},
+    {"?", "not reported: treated as the worst"},
     {"SYS", "across NUMA nodes"},
     {"NODE", "across PCIe host bridges of one NUMA node"},
     {"PHB", "one PCIe host bridge"},

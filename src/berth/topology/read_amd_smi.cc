@@ -171,7 +171,7 @@ Result<Topology> read_amd_smi(std::string_view raw, const std::string& name) {
   }
   if (guessed) {
     topology.partial = true;
-    topology.notes.emplace_back("hops are not told, so that PCIe counts as SYS");
+    topology.notes.emplace_back("hops are not reported, so PCIe is treated as SYS");
   }
   return finished(std::move(topology));
 }

@@ -108,13 +108,13 @@ Result<Cells> links_of(const NvidiaMatrix& printed, const std::string& name) {
       if ((row.cells[i] == "X") != (i == at))
         return refuse(
             name, line,
-            fmt::format("{} at {}: wanted {}, found '{}'", clip(row.name), clip(printed.columns[i]),
+            fmt::format("{} at {}: expected {}, got '{}'", clip(row.name), clip(printed.columns[i]),
                         i == at ? "X" : "a link", clip(row.cells[i])));
       if (i == at) continue;
       const auto link = row.cells[i].empty() ? Link{} : link_of(row.cells[i]);
       if (!link)
         return refuse(name, line,
-                      fmt::format("{} at {}: wanted NV#, PIX, PXB, PHB, NODE or SYS, found '{}'",
+                      fmt::format("{} at {}: expected NV#, PIX, PXB, PHB, NODE or SYS, got '{}'",
                                   clip(row.name), clip(printed.columns[i]), clip(row.cells[i])));
       links[at * count + i] = *link;
     }
@@ -138,7 +138,7 @@ Status take_affinity(const NvidiaMatrix& printed, const std::string& name, Topol
     auto cores = cores_of(row.cells[behind]);
     if (!cores)
       return refuse(name, row.line->number,
-                    fmt::format("{}: wanted near cores such as 0-31,64-95, found '{}'",
+                    fmt::format("{}: expected near cores such as 0-31,64-95, got '{}'",
                                 clip(row.name), clip(row.cells[behind])));
     device->cores = *std::move(cores);
     if (row.cells.size() > behind + 1) device->numa = numa_of(row.cells[behind + 1]);

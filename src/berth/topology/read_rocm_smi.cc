@@ -112,7 +112,7 @@ Result<Link> link_between(const RocmTables& printed, const Pair& pair, const std
   if (cell.text == "XGMI" || cell.text == "PCIE") return Link{.pcie = level_of(printed, pair)};
   if (cell.text == "N/A" || cell.text == "XXXX") return Link{};
   return refuse(name, cell.line,
-                fmt::format("GPU{} at GPU{}: wanted XGMI or PCIE, found '{}'", pair.first,
+                fmt::format("GPU{} at GPU{}: expected XGMI or PCIE, got '{}'", pair.first,
                             pair.second, clip(cell.text)));
 }
 
@@ -139,7 +139,7 @@ Result<Topology> read_rocm_smi(std::string_view raw, const std::string& name) {
   if (printed.numa.size() < indices.size()) {
     topology.partial = true;
     topology.notes.push_back(
-        fmt::format("{} GPUs: their NUMA nodes are not told, so that PCIe counts as SYS",
+        fmt::format("{} GPUs: their NUMA nodes are not reported, so PCIe is treated as SYS",
                     indices.size() - printed.numa.size()));
   }
   return finished(std::move(topology));

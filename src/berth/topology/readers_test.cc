@@ -192,9 +192,9 @@ TEST(NvidiaSmi, AcceptsWhatPublicationsDoToIt) {
 TEST(NvidiaSmi, WhatIsNotToldIsNotedAndTheWorst) {
   const auto topology = smi(" GPU0 GPU1 GPU2 GPU3 NIC0\nGPU0 X NV2 N/A\nGPU1 NV2 X PIX SYS PXB\n");
   EXPECT_TRUE(topology.partial);
-  EXPECT_EQ(topology.notes,
-            (std::vector<std::string>{"no row of GPU2, GPU3", "3 pairs: their links are not told",
-                                      "3 distances to NICs are not told"}));
+  EXPECT_EQ(topology.notes, (std::vector<std::string>{"no row of GPU2, GPU3",
+                                                      "3 pairs: their links are not reported",
+                                                      "3 distances to NICs are not reported"}));
   EXPECT_EQ(score(topology.link(2, 1)), 50) << "told from the other side";
   EXPECT_EQ(score(topology.link(0, 2)), 0);
   EXPECT_EQ(score(smi(" GPU0 GPU1\nGPU1 PIX X\n").link(0, 1)), 50);
@@ -222,13 +222,13 @@ TEST(NvidiaSmi, ErrorsNameLineAndPlace) {
       {"", "t:1: no row or column of a GPU"},
       {"Legend:\nGPU0 X\n", "t:1: no row or column of a GPU"},
       {" GPU0 GPU1\nGPU0 X NVX\n",
-       "t:2: GPU0 at GPU1: wanted NV#, PIX, PXB, PHB, NODE or SYS, found 'NVX'"},
-      {" GPU0 GPU1\nGPU0 X SYS\nGPU1 X SYS\n", "t:3: GPU1 at GPU0: wanted a link, found 'X'"},
-      {" GPU0 GPU1\nGPU0 SYS X\n", "t:2: GPU0 at GPU0: wanted X, found 'SYS'"},
+       "t:2: GPU0 at GPU1: expected NV#, PIX, PXB, PHB, NODE or SYS, got 'NVX'"},
+      {" GPU0 GPU1\nGPU0 X SYS\nGPU1 X SYS\n", "t:3: GPU1 at GPU0: expected a link, got 'X'"},
+      {" GPU0 GPU1\nGPU0 SYS X\n", "t:2: GPU0 at GPU0: expected X, got 'SYS'"},
       {" GPU0 GPU1\nGPU2 X SYS\n", "t:2: GPU2 has no column"},
       {" GPU0 GPU1\nGPU0 X SYS\nGPU0 X SYS\n", "t:3: a second row of GPU0"},
       {" GPU0 CPU Affinity\nGPU0 X 0-x\n",
-       "t:2: GPU0: wanted near cores such as 0-31,64-95, found '0-x'"},
+       "t:2: GPU0: expected near cores such as 0-31,64-95, got '0-x'"},
       {" GPU0 GPU1\nGPU0 X NV2\nGPU1 SYS X\n",
        "t: GPU0-GPU1: NV2 from one side, SYS from the other"},
       {" GPU0 GPU0\n", "t: GPU0 is given twice"},
@@ -270,16 +270,16 @@ TEST(RocmSmi, WhatIsNotToldIsNoted) {
   EXPECT_TRUE(topology.partial);
   EXPECT_EQ(topology.link(2, 1), (Link{Pcie::sys})) << "told from the other side";
   EXPECT_EQ(topology.notes.front(),
-            "3 GPUs: their NUMA nodes are not told, so that PCIe counts as SYS");
+            "3 GPUs: their NUMA nodes are not reported, so PCIe is treated as SYS");
   const std::string cut(kRocm.substr(0, kRocm.find("GPU1   XGMI") + 10));  // "GPU1   XGM"
   EXPECT_EQ(read(cut, "t").value().link(1, 0).fabric, 1) << "from GPU0's row";
   EXPECT_EQ(read_rocm_smi("GPU0 GPU1\n", "t").value().notes.back(),
-            "1 pairs: their links are not told");
+            "1 pairs: their links are not reported");
 }
 
 TEST(RocmSmi, ErrorsNameLineAndPlace) {
   const auto wrong = read_rocm_smi("== Link Type ==\nGPU0 GPU1\nGPU0 0 IPC\n", "t");
-  EXPECT_EQ(wrong.error().message, "t:3: GPU0 at GPU1: wanted XGMI or PCIE, found 'IPC'");
+  EXPECT_EQ(wrong.error().message, "t:3: GPU0 at GPU1: expected XGMI or PCIE, got 'IPC'");
   EXPECT_EQ(read_rocm_smi("", "t").error().message, "t:1: no row or column of a GPU");
 }
 
@@ -318,14 +318,14 @@ TEST(Json, ErrorsNameThePath) {
   const std::pair<std::string_view, std::string_view> cases[] = {
       {"{}", "'devices' is missing"},
       {R"({"devices": [{}]})", "devices[0]: 'index' is missing"},
-      {R"({"devices": [{"index": 0, "numa": -2}]})", "numa: wanted -1 to 65535, found -2"},
-      {R"({"devices": [{"index": 0, "cores": "x"}]})", "cores: wanted cores such as"},
-      {R"({"devices": [{"index": 0, "memory": "many"}]})", "memory: wanted bytes, such as 80GB"},
-      {R"({"devices": [{"index": 0, "health": "ill"}]})", "wanted one of well, unwell, gone"},
+      {R"({"devices": [{"index": 0, "numa": -2}]})", "numa: expected -1 to 65535, got -2"},
+      {R"({"devices": [{"index": 0, "cores": "x"}]})", "cores: expected cores such as"},
+      {R"({"devices": [{"index": 0, "memory": "many"}]})", "memory: expected bytes, such as 80GB"},
+      {R"({"devices": [{"index": 0, "health": "ill"}]})", "expected one of well, unwell, gone"},
       {R"({"devices": [{"index": 0, "modl": "M"}]})", "did you mean 'model'?"},
-      {R"({"devices": [{"index": 0}], "links": []})", "links: wanted 1, one a device, found 0"},
-      {R"({"devices": [{"index": 0}], "links": [["SYS"]]})", "links[0][0]: wanted X, found 'SYS'"},
-      {R"({"devices": [{"index": 0}], "nics": [{"devices": ["NV2"]}]})", "wanted SYS, NODE"},
+      {R"({"devices": [{"index": 0}], "links": []})", "links: expected 1, one a device, got 0"},
+      {R"({"devices": [{"index": 0}], "links": [["SYS"]]})", "links[0][0]: expected X, got 'SYS'"},
+      {R"({"devices": [{"index": 0}], "nics": [{"devices": ["NV2"]}]})", "expected SYS, NODE"},
       {R"({"devices": [{"index": 0}, {"index": 1}], "links": [["X", "SYS"], ["PIX", "X"]]})",
        "GPU0-GPU1: SYS from one side, PIX from the other"},
       {R"({"devices": [], "linx": []})", "did you mean 'links'?"},

@@ -130,9 +130,10 @@ Result<Topology> finished(Topology topology) {
   for (const Nic& nic : topology.nics)
     for (const Pcie level : nic.devices)
       if (level == Pcie::unknown) ++distances;
-  if (pairs > 0) topology.notes.push_back(fmt::format("{} pairs: their links are not told", pairs));
+  if (pairs > 0)
+    topology.notes.push_back(fmt::format("{} pairs: their links are not reported", pairs));
   if (distances > 0)
-    topology.notes.push_back(fmt::format("{} distances to NICs are not told", distances));
+    topology.notes.push_back(fmt::format("{} distances to NICs are not reported", distances));
   topology.partial = topology.partial || pairs > 0 || distances > 0;
   if (const auto checked = check(topology); !checked)
     return std::unexpected(within(topology.name, checked.error()));

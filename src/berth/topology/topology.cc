@@ -23,7 +23,7 @@ Status check_sizes(const Topology& topology) {
   if (topology.nics.size() > kMostNics)
     return fail(ErrorKind::invalid, "{} NICs, at most {}", topology.nics.size(), kMostNics);
   if (topology.links.size() != count * count)
-    return fail(ErrorKind::invalid, "{} links of {} devices, wanted {}", topology.links.size(),
+    return fail(ErrorKind::invalid, "{} links of {} devices, expected {}", topology.links.size(),
                 count, count * count);
   for (const Nic& nic : topology.nics)
     if (nic.devices.size() != count)
@@ -53,7 +53,7 @@ Status check_pair(const Topology& topology, std::size_t a, std::size_t b) {
   const std::string pair =
       fmt::format("GPU{}-GPU{}", topology.devices[a].index, topology.devices[b].index);
   if (one.fabric < 0 || one.fabric > kMostFabric || one.generation < 0)
-    return fail(ErrorKind::invalid, "{}: {} links of generation {}, wanted 0 to {}", pair,
+    return fail(ErrorKind::invalid, "{}: {} links of generation {}, expected 0 to {}", pair,
                 one.fabric, one.generation, kMostFabric);
   if (one != other)
     return fail(ErrorKind::invalid, "{}: {} from one side, {} from the other", pair,
@@ -109,9 +109,10 @@ Result<Topology> read(std::string_view text, const std::string& name) {
     if (rocm) return read_rocm_smi(text, name);
     if (gpu_index(first[0])) return read_nvidia_smi(text, name);
   }
-  return refuse(name, 1,
-                "no topology: wanted what `nvidia-smi topo -m`, `rocm-smi --showtopo` or `amd-smi "
-                "topology` prints, or Berth's JSON");
+  return refuse(
+      name, 1,
+      "no topology: expected what `nvidia-smi topo -m`, `rocm-smi --showtopo` or `amd-smi "
+      "topology` prints, or Berth's JSON");
 }
 
 std::vector<std::vector<std::size_t>> islands(const Topology& topology) {

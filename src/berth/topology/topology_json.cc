@@ -26,7 +26,7 @@ Status take_number(const Field& map, std::string_view key, std::int64_t least, i
   if (!field) return {};
   BERTH_ASSIGN(const std::int64_t number, field->integer());
   if (number < least || number > kMost)
-    return field->error(fmt::format("wanted {} to {}, found {}", least, kMost, number));
+    return field->error(fmt::format("expected {} to {}, got {}", least, kMost, number));
   to = static_cast<int>(number);
   return {};
 }
@@ -45,7 +45,7 @@ Status take_memory(const Field& map, std::int64_t& to) {
   if (!field) return {};
   BERTH_ASSIGN(const std::string text, field->text());
   const auto bytes = parse_bytes(text);
-  if (!bytes || *bytes < 0) return field->error("wanted bytes, such as 80GB");
+  if (!bytes || *bytes < 0) return field->error("expected bytes, such as 80GB");
   to = *bytes;
   return {};
 }
@@ -70,7 +70,7 @@ Result<Device> device_of(const Field& map) {
   if (const auto field = map.find("cores")) {
     BERTH_ASSIGN(const std::string text, field->text());
     auto cores = cores_of(text);
-    if (!cores) return field->error("wanted cores such as 0-31,64-95");
+    if (!cores) return field->error("expected cores such as 0-31,64-95");
     device.cores = *std::move(cores);
   }
   if (const auto field = map.find("health")) {
@@ -82,7 +82,7 @@ Result<Device> device_of(const Field& map) {
 Result<std::vector<Field>> items_of(const Field& list, std::size_t count) {
   BERTH_ASSIGN(auto items, list.items());
   if (items.size() != count)
-    return list.error(fmt::format("wanted {}, one a device, found {}", count, items.size()));
+    return list.error(fmt::format("expected {}, one a device, got {}", count, items.size()));
   return items;
 }
 
@@ -95,7 +95,7 @@ Status take_links(const Field& field, Topology& topology) {
       BERTH_ASSIGN(const std::string text, row[b].text());
       const auto link = link_of(text);
       if ((text == "X") != (a == b) || (a != b && !link))
-        return row[b].error(fmt::format("wanted {}, found '{}'",
+        return row[b].error(fmt::format("expected {}, got '{}'",
                                         a == b ? "X" : "a link such as PIX+NV2", clip(text)));
       if (a != b) topology.link(a, b) = *link;
     }
@@ -112,7 +112,7 @@ Result<Nic> nic_of(const Field& map, std::size_t count) {
   for (const Field& field : levels) {
     BERTH_ASSIGN(const std::string text, field.text());
     const auto level = pcie_of(text);
-    if (!level) return field.error("wanted SYS, NODE, PHB, PXB, PIX, BOARD or ?");
+    if (!level) return field.error("expected SYS, NODE, PHB, PXB, PIX, BOARD or ?");
     nic.devices.push_back(*level);
   }
   return nic;

@@ -85,15 +85,15 @@ TEST(Topology, CheckRefusesWhatCannotBe) {
     void (*spoil)(Topology&);
   };
   const Case cases[] = {
-      {"8 links of 3 devices, wanted 9", [](Topology& t) { t.links.pop_back(); }},
+      {"8 links of 3 devices, expected 9", [](Topology& t) { t.links.pop_back(); }},
       {"GPU1 is given twice", [](Topology& t) { t.devices[2].index = 1; }},
       {"GPU2: its UUID GPU-0 is another's too", [](Topology& t) { t.devices[2].uuid = "GPU-0"; }},
       {"GPU-5: no index is below 0", [](Topology& t) { t.devices[2].index = -5; }},
       {"NIC a: distances to 1 of 3 devices", [](Topology& t) { t.nics = {{"a", {Pcie::pix}}}; }},
       {"257 NICs, at most 256", [](Topology& t) { t.nics.resize(257); }},
-      {"GPU0-GPU1: -1 links of generation 0, wanted 0 to 1000",
+      {"GPU0-GPU1: -1 links of generation 0, expected 0 to 1000",
        [](Topology& t) { t.link(0, 1).fabric = t.link(1, 0).fabric = -1; }},
-      {"GPU0-GPU1: 1001 links of generation 0, wanted 0 to 1000",
+      {"GPU0-GPU1: 1001 links of generation 0, expected 0 to 1000",
        [](Topology& t) { t.link(0, 1).fabric = t.link(1, 0).fabric = 1001; }}};
   for (const auto& [about, spoil] : cases) {
     Topology topology = with_links(3, {});
@@ -131,7 +131,7 @@ TEST(MatrixText, IsReadable) {
             "\n"
             "Legend:\n"
             "  X     = itself\n"
-            "  ?     = not told: counts as the worst\n"
+            "  ?     = not reported: treated as the worst\n"
             "  SYS   = across NUMA nodes\n"
             "  NODE  = across PCIe host bridges of one NUMA node\n"
             "  PHB   = one PCIe host bridge\n"

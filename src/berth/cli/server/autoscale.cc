@@ -62,11 +62,12 @@ Result<fleet::System> read_system(os::Env& env, const std::string& path) {
   print_notes(reading.notes);
   print_notes(fleet::dangling_names(reading.system));
   if (reading.system.servers.empty())
-    return fail(ErrorKind::invalid, "{}: there is no server in it", path);
+    return fail(ErrorKind::invalid, "{}: contains no server", path);
   if (reading.system.options.power_budget_w)
-    return fail(ErrorKind::invalid, "{}: powerBudget: only berth plan keeps within one", path);
+    return fail(ErrorKind::invalid, "{}: powerBudget: only berth plan supports it", path);
   if (fleet::has_purchases(reading.system))
-    return fail(ErrorKind::invalid, "{}: only berth plan tells kinds of purchase apart", path);
+    return fail(ErrorKind::invalid, "{}: only berth plan supports different kinds of purchase",
+                path);
   return std::move(reading.system);
 }
 
@@ -83,7 +84,7 @@ void print_replay(const std::string& server, const fleet::Replay& found, bool ha
   }
   std::string text = table.empty() ? "" : table.text();
   if (changes > kMostShown)
-    text += fmt::format("and {} changes more; --json has all\n", changes - kMostShown);
+    text += fmt::format("and {} more changes; --json shows all\n", changes - kMostShown);
   text += fmt::format("\n{}: {} requests in {} on {}, simulated{}\n", server, attained.requests,
                       format_duration(std::chrono::seconds(std::llround(found.length_s))),
                       found.accelerator,
@@ -130,7 +131,7 @@ std::string replay_json(const std::string& server, const fleet::Replay& found) {
 }
 
 Result<int> replay_trace(os::Env& env, const AutoscaleOptions& given) {
-  if (given.trace->empty()) return fail(ErrorKind::usage, "--trace: wanted a file");
+  if (given.trace->empty()) return fail(ErrorKind::usage, "--trace: expected a file");
   fleet::ReplayOptions options;
   BERTH_ASSIGN(options.autoscaler, autoscaler_options(given));
   options.autoscaler.applies = true;
@@ -139,7 +140,7 @@ Result<int> replay_trace(os::Env& env, const AutoscaleOptions& given) {
   std::string server = given.server.value_or("");
   if (!given.server && system.servers.size() == 1) server = system.servers.begin()->first;
   if (server.empty())
-    return fail(ErrorKind::usage, "--server: which of the {} servers are the requests of?",
+    return fail(ErrorKind::usage, "--server: required, because the document has {} servers",
                 system.servers.size());
   if (!system.servers.contains(server))
     return fail(ErrorKind::usage, "--server: no server '{}' is known", clip(server));
@@ -165,10 +166,10 @@ Result<std::map<std::string, std::string>> selectors_of(const std::vector<std::s
       selector = selector.substr(1, selector.size() - 2);
     if (equals == text.npos || equals == 0 || selector.find('=') == selector.npos ||
         selector.find_first_of("{}") != selector.npos)
-      return fail(ErrorKind::usage, "--select: wanted SERVER=LABEL=\"VALUE\",…; found '{}'",
+      return fail(ErrorKind::usage, "--select: expected SERVER=LABEL=\"VALUE\",…; got '{}'",
                   clip(text));
     if (!selectors.emplace(text.substr(0, equals), selector).second)
-      return fail(ErrorKind::usage, "--select: {} is there twice", clip(text.substr(0, equals)));
+      return fail(ErrorKind::usage, "--select: {} is given twice", clip(text.substr(0, equals)));
   }
   return selectors;
 }
@@ -180,7 +181,7 @@ Result<api::LoopOptions> loop_options(os::Env& env, const AutoscaleOptions& give
   options.prometheus = given.prometheus;
   if (!options.prometheus.starts_with("http://") && !options.prometheus.starts_with("https://"))
     return fail(ErrorKind::usage,
-                "--prometheus: wanted a URL, such as http://127.0.0.1:9090; found '{}'",
+                "--prometheus: expected a URL, such as http://127.0.0.1:9090; got '{}'",
                 clip(given.prometheus));
   if (!given.prometheus_token_file.empty()) {
     BERTH_ASSIGN(const auto text, env.read_file(given.prometheus_token_file, kMostToken));
@@ -240,21 +241,21 @@ std::vector<api::Route> routes_of(const api::ControlLoop& loop) {
   using api::Request, api::Reply, api::Role;
   constexpr std::string_view kLoop = "autoscale";
   return {
-      {{"GET", "/metrics", Role::read, kLoop, "what the loop publishes", api::kExpositionType},
+      {{"GET", "/metrics", Role::read, kLoop, "the metrics of the loop", api::kExpositionType},
        [&loop](const Request&) { return Reply{200, loop.metrics(), api::kExpositionType, false}; }},
       {{"GET", "/v1/decisions", Role::read, kLoop, "the last decisions", "Decisions"},
        [&loop](const Request&) { return Reply{200, loop.decisions_json()}; }},
-      {{"GET", "/v1/health", Role::none, kLoop, "that the loop lives", "Health"},
+      {{"GET", "/v1/health", Role::none, kLoop, "whether the loop is running", "Health"},
        [](const Request&) { return Reply{200, R"({"ok":true})"}; }}};
 }
 
 Status check_words(const AutoscaleOptions& given) {
   if (given.server && !given.trace)
-    return fail(ErrorKind::usage, "--server: goes with --trace; the loop looks after all servers");
+    return fail(ErrorKind::usage, "--server: only with --trace; otherwise all servers are scaled");
   if (!given.hook.empty() && !given.apply)
-    return fail(ErrorKind::usage, "--hook: is called with --apply alone");
+    return fail(ErrorKind::usage, "--hook: only with --apply");
   if (given.old_names && !given.apply)
-    return fail(ErrorKind::usage, "--old-names: there are desired replicas with --apply alone");
+    return fail(ErrorKind::usage, "--old-names: only with --apply");
   if (given.trace)
     for (const auto& [option, is_given] :
          {std::pair("--apply", given.apply),
@@ -270,11 +271,12 @@ Status check_words(const AutoscaleOptions& given) {
       if (is_given) return fail(ErrorKind::usage, "{}: not with --trace, which plays", option);
   if (given.once && given.apply && given.hook.empty())
     return fail(ErrorKind::usage,
-                "--once --apply: wants a --hook, for nobody reads what is published once");
+                "--once --apply: requires a --hook, because metrics published once are not read");
   if (!given.trace && given.prometheus.empty())
-    return fail(ErrorKind::usage, "wanted --prometheus URL, or --trace FILE");
+    return fail(ErrorKind::usage, "expected --prometheus URL, or --trace FILE");
   if (given.once && given.listen)
-    return fail(ErrorKind::usage, "--listen: with --once nobody would come in time");
+    return fail(ErrorKind::usage,
+                "--listen: not with --once, which ends before a client can connect");
   return {};
 }
 

@@ -41,7 +41,7 @@ Result<FleetDocument> Fleets::document(std::string_view number) const {
   const std::size_t count = names().size();
   const auto at = parse_integer(number);
   if (!at || *at < 0 || *at >= static_cast<std::int64_t>(count))
-    return fail(ErrorKind::usage, "wanted the number of a fleet, less than {}", count);
+    return fail(ErrorKind::usage, "expected the number of a fleet, less than {}", count);
   const auto place = static_cast<std::size_t>(*at);
   if (place < files.size()) return FleetDocument{files[place], {}};
   return in_memory(fleet::write_document(planner->system()));

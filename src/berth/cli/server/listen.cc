@@ -18,7 +18,7 @@ Status read_address(std::string_view source, const std::string& text, api::Serve
   const auto colon = text.rfind(':');
   const auto port = parse_integer(colon == text.npos ? text : text.substr(colon + 1));
   if (!port || *port < 0 || *port > 65535 || colon == 0)
-    return fail(ErrorKind::usage, "{}: wanted HOST:PORT, such as 127.0.0.1:8321, found '{}'",
+    return fail(ErrorKind::usage, "{}: expected HOST:PORT, such as 127.0.0.1:8321, got '{}'",
                 source, clip(text));
   options.port = static_cast<int>(*port);
   if (colon == text.npos) return {};
@@ -42,7 +42,7 @@ Result<api::ServerOptions> listen_options(os::Env& env, const std::string& liste
     BERTH_ASSIGN(*token, read_token(env, *file));
   }
   if (options.has_tokens() && options.token == options.read_token)
-    return fail(ErrorKind::usage, "--token-file and --read-token-file hold the same token");
+    return fail(ErrorKind::usage, "--token-file and --read-token-file contain the same token");
   return options;
 }
 
@@ -62,7 +62,7 @@ Result<std::string> read_token(os::Env& env, const std::string& file) {
   BERTH_ASSIGN(const std::string text, env.read_file(file, kLongestToken));
   std::string token(trim(text));
   if (token.size() < kShortestToken)
-    return fail(ErrorKind::invalid, "{}: wanted a token of at least {} letters, found {}", file,
+    return fail(ErrorKind::invalid, "{}: expected a token of at least {} letters, got {}", file,
                 kShortestToken, token.size());
   return token;
 }

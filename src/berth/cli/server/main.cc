@@ -13,7 +13,7 @@ struct NoOptions {
 
 Result<int> refuse(os::Env&, const NoOptions&) {
   return fail(ErrorKind::usage,
-              "this is what berth serve, dashboard and autoscale hand over to; start those");
+              "this program is started by berth serve, dashboard and autoscale; run one of those");
 }
 
 }  // namespace

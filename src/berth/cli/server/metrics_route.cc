@@ -28,16 +28,15 @@ std::string AnswerCounts::metrics() const {
 
 api::Route metrics_route(const std::string& berth, const api::Planner& planner,
                          const AnswerCounts& counts) {
-  return {
-      {"GET", "/metrics", api::Role::read, "metrics",
-       "runs, this machine and what is planned, as Prometheus scrapes them", api::kExpositionType},
-      [berth, &planner, &counts](const api::Request&) {
-        api::Reply reply =
-            answer_of({.program = berth, .words = {"metrics"}, .type = api::kExpositionType});
-        if (reply.status == 200)
-          reply.body += api::planned_metrics(planner.system(), kNamespace) + counts.metrics();
-        return reply;
-      }};
+  return {{"GET", "/metrics", api::Role::read, "metrics",
+           "metrics of runs, this machine and plans, for Prometheus", api::kExpositionType},
+          [berth, &planner, &counts](const api::Request&) {
+            api::Reply reply =
+                answer_of({.program = berth, .words = {"metrics"}, .type = api::kExpositionType});
+            if (reply.status == 200)
+              reply.body += api::planned_metrics(planner.system(), kNamespace) + counts.metrics();
+            return reply;
+          }};
 }
 
 }  // namespace berth::cli

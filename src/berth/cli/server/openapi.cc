@@ -23,30 +23,30 @@ struct QueryName {
   bool repeats = false;
 };
 constexpr QueryName kQueryNames[] = {
-    {"attempt", "the number of the attempt; the last one without it"},
-    {"changed-since", "only what changed since then, such as 2026-11-21T05:04:03Z"},
-    {"direction", "which scores are better", "min max"},
-    {"metric", "which metric; the first goal's without it"},
-    {"min-up", "the least time for which a replica is kept, such as 1h"},
-    {"percentiles", "what decides how great a rate is within targets for percentiles",
+    {"attempt", "the number of the attempt (default: the last one)"},
+    {"changed-since", "only changes since this time, such as 2026-11-21T05:04:03Z"},
+    {"direction", "whether higher or lower scores are better", "min max"},
+    {"metric", "the metric (default: that of the first goal)"},
+    {"min-up", "the minimum time for which a replica is kept, such as 1h"},
+    {"percentiles", "how the maximum rate within targets for percentiles is found",
      "simulated closed-form"},
-    {"role", "what the other may do; as the asker without it", "read control"},
+    {"role", "the role of the other viewer (default: that of the caller)", "read control"},
     {"run", "a run", "", true},
     {"secret", "that of the link"},
     {"set", "what if: capacity.H100=16, server.NAME.arrivalRate=1800", "", true},
     {"solver", "how the plan is found", "optimal greedy unlimited"},
     {"startup", "how long a replica takes to start, such as 3m"},
-    {"tail", "only so much of its end, such as 200K"},
+    {"tail", "only this many bytes of its end, such as 200K"},
 };
 
 constexpr std::pair<std::string_view, std::string_view> kGroups[] = {
     {"page", "The page that a browser shows."},
-    {"viewers", "Who may look, and what they may do."},
+    {"viewers", "Sessions and roles."},
     {"runs", "Runs and their tasks."},
     {"machines", "This machine, and clusters."},
-    {"plans", "Plans of the fleets that the command line names, and of the server's own."},
-    {"fleet", "The fleet that the server holds."},
-    {"reference", "The same, as clients of the planner that the documents come from call it."},
+    {"plans", "Plans of the fleets named on the command line, and of the server's fleet."},
+    {"fleet", "The server's fleet."},
+    {"reference", "The same fleet, in the form of the reference planner's API."},
     {"metrics", "For Prometheus."},
 };
 constexpr std::string_view kNumbers[] = {"number", "priority"};  // among parts of paths

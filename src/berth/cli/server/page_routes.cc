@@ -80,9 +80,10 @@ Reply invite(api::Sessions& sessions, const Request& request) {
   for (const auto& [name, value] : *query) {
     const auto wanted = api::kRoleNames.value(value);
     if (!wanted || *wanted == Role::none)
-      return api::failed({ErrorKind::usage, "role: wanted read or control"});
+      return api::failed({ErrorKind::usage, "role: expected read or control"});
     if (*wanted > request.role)
-      return api::failed({ErrorKind::denied, "nobody invites to more than they may do"});
+      return api::failed(
+          {ErrorKind::denied, "an invitation cannot allow more than its creator may do"});
     role = *wanted;
   }
   return {200,
@@ -110,7 +111,7 @@ class Changes {
       }
       if (at - said_ >= kStillThere) {
         said_ = at;
-        return std::optional<std::string>(": still there\n\n");
+        return std::optional<std::string>(": still connected\n\n");
       }
       if (env_->stop_signals() > 0 || !env_->wait({}, at + kLook))
         return std::optional<std::string>();
@@ -129,7 +130,7 @@ Reply events(const std::shared_ptr<std::atomic<int>>& viewers, const std::string
   // Each holds a connection of those that there are.
   const auto place = std::shared_ptr<void>(nullptr, [viewers](void*) { --*viewers; });
   if (++*viewers > kMostViewers)
-    return api::failed({ErrorKind::busy, "too many pages look already"});
+    return api::failed({ErrorKind::busy, "too many pages are connected already"});
   Reply reply{200, "retry: 1000\n\n", "text/event-stream", false};
   reply.headers = {{"Cache-Control", "no-store"}};
   reply.more = [changes = std::make_shared<Changes>(place, database)] { return changes->next(); };
@@ -146,16 +147,16 @@ std::vector<api::Route> page_routes(api::Sessions& sessions, const PageOptions& 
       {{"GET", "/page.js", Role::none, kPage, "its script", "text/javascript; charset=utf-8"},
        page},
       {{"GET", "/page.css", Role::none, kPage, "its style", "text/css; charset=utf-8"}, page},
-      {{"GET", "/open", Role::none, kViewers, "come in by a link, which is good once", "text/plain",
-        "", "secret"},
+      {{"GET", "/open", Role::none, kViewers, "log in with a link, which is valid once",
+        "text/plain", "", "secret"},
        [&sessions, tls](const Request& request) { return open(sessions, tls, request); }},
-      {{"GET", "/v1/session", Role::read, kViewers, "what the asker may do", "Session"}, session},
+      {{"GET", "/v1/session", Role::read, kViewers, "the caller's role", "Session"}, session},
       {{"POST", "/v1/session", Role::read, kViewers, "a cookie in place of the token", "Session"},
        [&sessions, tls](const Request& request) { return enter(sessions, tls, request); }},
       {{"POST", "/v1/invite", Role::read, kViewers, "a link for another viewer", "Invitation", "",
         "role"},
        [&sessions](const Request& request) { return invite(sessions, request); }},
-      {{"GET", "/v1/events", Role::read, "runs", "an event whenever the store has changed",
+      {{"GET", "/v1/events", Role::read, "runs", "an event for each change of the store",
         "text/event-stream"},
        [viewers, database = options.database](const Request&) {
          return events(viewers, database);
