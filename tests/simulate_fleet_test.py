@@ -195,7 +195,7 @@ class Simulate(Case):
                       refused("--trace", "t.csv", "--at-load", "--requests", "2000"))
         self.assertIn("--trace: expected a file, got ''", refused("--trace", ""))
         self.assertIn("--arrival-cv: expected a number, got ''", refused("--arrival-cv", ""))
-        self.assertIn("--current excludes --percentiles", refused("--current", "--percentiles", "closed-form"))
+        self.assertIn("--current and --percentiles cannot be combined", refused("--current", "--percentiles", "closed-form"))
         self.assertIn("nonsense not in", refused("--percentiles", "nonsense"))
         self.assertIn("cannot be combined", refused("--trace", "t.csv", "--in-cv", "2"))
 

@@ -21,7 +21,7 @@ Every command of `berth` with its arguments and options. `berth help COMMAND` pr
 - `@last` is the latest run, and `@last/17` one of its tasks, wherever a run or a task is expected.
 - After `--`, words are passed on unread: `berth run -- ./train.py --lr 0.1`.
 
-[Exit codes](exit-codes.md) and [environment variables](environment.md) have pages of their own.
+[Exit codes](exit-codes.md) and [environment variables](environment.md) have separate pages.
 """
 
 

@@ -1,4 +1,4 @@
-// How commands declare their options. Only options.cc includes the parsing library, CLI11; help.h
+// How commands declare their options. Only options.cc includes the parsing library, CLI11; help.cc
 // prints help.
 #pragma once
 
