@@ -1,4 +1,4 @@
-// This machine and the clusters: what they have, who holds it, and what waits for it.
+// This machine and the clusters: their resources, allocations and queues.
 import { type Device, get, type Holder, type Topology, type Waiting } from "./api";
 import { useLive } from "./live";
 import { Section, Trouble, useNow } from "./parts";
@@ -65,7 +65,7 @@ function Gpu({ device, holders }: { device: Device; holders: Holder[] }) {
         ))}
         {device.foreign.map((each) => (
           <li key={each.pid}>
-            {each.program} <small>not Berth's, pid {each.pid}, {amount("gpu_mem", each.memory)}</small>
+            {each.program} <small>not started by Berth, pid {each.pid}, {amount("gpu_mem", each.memory)}</small>
           </li>
         ))}
       </ul>
@@ -117,7 +117,7 @@ function Picture({ known, devices }: { known: Topology; devices: Device[] }) {
       </svg>
       <figcaption class="note">
         {known.topology.name && `${known.topology.name}; `}
-        {islands.length > 0 ? `islands: ${islands.map((island) => island.join(" ")).join("; ")}` : "no two devices are close"}. Thick: {kKinds[0]!.name}; thin: {kKinds[1]!.name}; filled: in use.
+        {islands.length > 0 ? `islands: ${islands.map((island) => island.join(" ")).join("; ")}` : "no two devices share a fast link"}. Thick: {kKinds[0]!.name}; thin: {kKinds[1]!.name}; filled: in use.
       </figcaption>
     </figure>
   );
@@ -129,7 +129,7 @@ function Held({ list, now, reasons }: { list: Holder[]; now: number; reasons: bo
       <table>
         <thead>
           <tr>
-            {["name", reasons ? "waits for" : "uses", "cores", "GPUs", "user", "priority", reasons ? "waits since" : "since"].map((name) => (
+            {["name", "resources", "cores", "GPUs", "user", "priority", reasons ? "queued" : "started"].map((name) => (
               <th scope="col" key={name}>
                 {name}
               </th>
@@ -211,7 +211,7 @@ export function MachinePage() {
       <h1>This machine</h1>
       <Trouble error={error} />
       <Bars total={value.total} held={(name) => value.held[name] ?? 0} />
-      <p class="note">Limits: {value.enforced || "advice only"}.</p>
+      <p class="note">Limits: {value.enforced || "not enforced"}.</p>
       {value.notes.map((note) => (
         <p key={note} class="note">
           {note}
