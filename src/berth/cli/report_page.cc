@@ -9,7 +9,7 @@
 namespace berth::cli {
 namespace {
 
-// No script, nothing from elsewhere: a browser that is told so runs none, whatever stands here.
+// The content security policy forbids scripts and any loading, whatever the report contains.
 constexpr std::string_view kHead = R"(<!doctype html>
 <html lang="en">
 <head>
@@ -31,7 +31,7 @@ th.n, td.n { text-align: right; white-space: nowrap; }
 pre { background: var(--box); border: 1px solid var(--line); padding: .6rem; overflow-x: auto; white-space: pre-wrap;
   overflow-wrap: anywhere; }
 figure { margin: 1rem 0; } svg { width: 100%; height: auto; } svg text { font-size: 11px; fill: var(--soft); }
-.grid { stroke: var(--line); } .dot { fill: var(--soft); fill-opacity: .5; } .line { fill: none; stroke-width: 1.8; }
+.grid { stroke: var(--line); } .out { fill: var(--ink); } .dot { fill: var(--soft); fill-opacity: .5; } .line { fill: none; stroke-width: 1.8; }
 .l0 { stroke: var(--blue); } .l1 { stroke: var(--green); } .l2 { stroke: var(--gold); } .l3 { stroke: var(--plum); }
 .l4 { stroke: var(--red); } .k0 { color: var(--blue); } .k1 { color: var(--green); } .k2 { color: var(--gold); }
 .k3 { color: var(--plum); } .k4 { color: var(--red); }
