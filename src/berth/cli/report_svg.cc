@@ -201,7 +201,7 @@ std::string legend(const std::vector<ReportPlot::Line>& lines) {
   std::string html;
   for (std::size_t i = 0; i < lines.size() && lines.size() > 1; ++i)
     html += fmt::format("<span class=\"k{}\">{}</span> ", i % kColours, html_escape(lines[i].name));
-  return html.empty() ? "" : "<p class=\"legend\">" + html + "</p>\n";
+  return html.empty() ? "" : "<p class=\"legend\">Lines: " + html + "</p>\n";
 }
 
 /// One chart; `outliers`: set to a sentence about those that are drawn at the edge.
