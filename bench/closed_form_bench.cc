@@ -1,6 +1,7 @@
 // How far the calibrated model's closed form is from the simulator: of 54 settings the error of
 // each figure, before (lengths that are all equal: the reference model's figures) and after; and of
-// the greatest rate within a target, which is what sizing needs. docs/reference/fleet.md has the tables.
+// the greatest rate within a target, which is what sizing needs. docs/explanation/fleet-accuracy.md
+// has the tables.
 #include <benchmark/benchmark.h>
 
 #include <algorithm>

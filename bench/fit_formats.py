@@ -58,18 +58,23 @@ def main():
     closed, random = server.closed_loops((1, 2, 4, 8, 16, 32), 100), server.open_loops((0.5, 2, 4, 8), 100)
     print(f"""# Files of benchmark tools, fitted
 
-One simulated server (`tests/simulated_server.py`), whose iterations take {TRUTH['alpha']:.0f} + {TRUTH['beta']} B + {TRUTH['betaPrefill']} P + {TRUTH['gamma']} K ms
-([docs/reference/fleet.md](../docs/fleet.md#fitting)), as each tool writes its runs (`tests/benchmark_writers.py`): {len(closed)} closed loops of 1 to 32 requests with 150 and
-900 tokens in, and {len(random)} loads at random of 0.5 to 8 requests a second. The columns are the error of alpha, that of betaPrefill, and
-the largest error of a run's mean time between tokens. Made by
+This page shows how precisely `berth fit` recovers known parameters from the files of each benchmark tool.
+
+One simulated server (`tests/simulated_server.py`) has iterations of {TRUTH['alpha']:.0f} + {TRUTH['beta']} B + {TRUTH['betaPrefill']} P + {TRUTH['gamma']} K ms
+([what is fitted](../docs/explanation/fleet-fitting.md#what-is-fitted)). `tests/benchmark_writers.py` writes its runs as each tool does:
+
+- {len(closed)} closed loops of 1 to 32 requests with 150 and 900 tokens in
+- {len(random)} random loads of 0.5 to 8 requests a second
+
+The columns are the error of alpha, the error of betaPrefill, and the largest error of a run's mean time between tokens. A dash means that
+the tool has no such load, or that its file lacks the start times of random arrivals (other than vLLM's, which the writers do not draw).
+
+Tables and summaries have means only, which do not determine the form of an iteration under random arrivals. For these, `max` is taken for
+`sum`, and betaPrefill is too high. Files with all requests determine it. To make this page again:
 
 ```
 BERTH_BIN=build/release/bin/berth python3 bench/fit_formats.py > bench/fit_formats.md
 ```
-
-Tables and summaries have means alone, which do not determine the form of an iteration under random arrivals: there `max` is taken for
-`sum`, and betaPrefill is too high. Files with all requests determine it. A dash means that the tool has no such load, or that
-its file lacks the starts of random arrivals (other than vLLM's own, which the writers do not draw).
 
 | format | closed: alpha | betaPrefill | time between tokens | random: alpha | betaPrefill | time between tokens |
 | --- | --- | --- | --- | --- | --- | --- |""")

@@ -40,7 +40,8 @@ BENCHMARK(BM_FleetOptimum)
     ->ArgsProduct({{60, 1'000, 10'000}, {30, 60, 90, 150}})
     ->Unit(benchmark::kMillisecond);
 
-/// The fleets of 10,000 servers that docs/reference/fleet.md tells of, by seed: the gap in parts of 1,000.
+/// The fleets of 10,000 servers that docs/explanation/fleet-solvers.md tells of, by seed: the gap
+/// in parts of 1,000.
 void BM_FleetSeeds(benchmark::State& state) {
   System system = testing::generated_fleet(static_cast<std::uint64_t>(state.range(0)), 10'000, 20);
   const Candidates made = candidates(system, QueueModel::reference);

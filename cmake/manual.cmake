@@ -1,6 +1,7 @@
 # The man pages (of commands from what berth says of itself, of formats from docs/) and the shells'
 # completions.
 if(NOT BERTH_SANITIZE)
+  file(GLOB MANUAL_DOCUMENTS CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/docs/reference/*.md)
   find_program(SYSTEM_PYTHON3 python3 PATHS /usr/bin NO_DEFAULT_PATH REQUIRED)
   add_custom_command(
     OUTPUT ${CMAKE_BINARY_DIR}/man/stamp
@@ -8,7 +9,7 @@ if(NOT BERTH_SANITIZE)
     COMMAND ${SYSTEM_PYTHON3} ${CMAKE_SOURCE_DIR}/tools/man.py $<TARGET_FILE:berth> ${CMAKE_BINARY_DIR}/man
     COMMAND ${CMAKE_COMMAND} -E touch ${CMAKE_BINARY_DIR}/man/stamp
     DEPENDS berth ${CMAKE_SOURCE_DIR}/tools/man.py ${CMAKE_SOURCE_DIR}/README.md
-            ${CMAKE_SOURCE_DIR}/docs/files.md ${CMAKE_SOURCE_DIR}/docs/fleet.md)
+            ${MANUAL_DOCUMENTS})
   add_custom_target(man ALL DEPENDS ${CMAKE_BINARY_DIR}/man/stamp)
   install(DIRECTORY ${CMAKE_BINARY_DIR}/man/ DESTINATION share/man OPTIONAL PATTERN stamp EXCLUDE)
 endif()

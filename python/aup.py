@@ -1,4 +1,4 @@
-"""What scripts of Auptimizer import, for trials that Berth runs (docs/how-to/auptimizer.md).
+"""The module that scripts of Auptimizer import, for trials that Berth runs (docs/how-to/auptimizer.md).
 
     from aup import BasicConfig, print_result      from aup import aup_args, aup_save_model
 
@@ -9,8 +9,8 @@
                                                         return accuracy
                                                     train(sys.argv[1])
 
-Berth gives it to the trials of such a document by PYTHONPATH, on other machines too. Where the
-package of that name is installed, that is what a script gets.
+Berth adds it to PYTHONPATH for the trials of such a document, on other machines too. If the
+package aup is installed, scripts get the package instead.
 """
 
 import functools
@@ -25,12 +25,12 @@ import sys
 
 __all__ = ["BasicConfig", "print_result", "aup_args", "aup_flags", "aup_save_model"]
 
-_saver = None  # of the model: a call without arguments
+_saver = None  # the function, without arguments, that saves the model
 
 
 def print_result(result):
-    """Reports the score; of a list, the score and further values. It may be called often: each
-    report is kept, and the last one counts."""
+    """Reports the score. A list has the score and additional values. It may be called often: each
+    report is kept, and the last one is the result."""
     values = result if isinstance(result, (list, tuple)) else [result]
     print("\n#Auptimizer:" + ",".join(str(value).strip() for value in values), file=sys.stderr, flush=True)
 
@@ -38,7 +38,7 @@ def print_result(result):
 class BasicConfig(dict):
     """The parameters of a trial: a dict whose keys are attributes too. Files end in .json or .pkl.
 
-    The number of the trial is config.job_id and config["job_id"], but no parameter: **config is without it.
+    The number of the trial is config.job_id and config["job_id"]. It is not a parameter, so **config does not contain it.
     """
 
     def __missing__(self, name):
@@ -47,7 +47,7 @@ class BasicConfig(dict):
         raise KeyError(name)
 
     def __getattr__(self, name):
-        # What is no parameter is no attribute: copy and pickle ask for some that are not there.
+        # copy and pickle ask for attributes that do not exist, so only parameters are attributes.
         try:
             return self[name]
         except KeyError:
@@ -63,7 +63,7 @@ class BasicConfig(dict):
             raise AttributeError(f"no parameter is called {name}") from None
 
     def load(self, filename):
-        """Adds what the file says, and returns itself."""
+        """Adds the parameters of the file, and returns self."""
         if _is_pickle(filename):
             with open(filename, "rb") as file:
                 read = pickle.load(file)
@@ -86,7 +86,7 @@ class BasicConfig(dict):
                 json.dump(self, file)
 
     def to_flags(self, flags):
-        """Sets those of absl's (or TensorFlow's) flags that are parameters."""
+        """Sets the flags of absl or TensorFlow that are parameters."""
         for name in flags:
             if name in self:
                 setattr(flags, name, self[name])
@@ -100,8 +100,8 @@ def _is_pickle(filename):
 
 
 def aup_save_model(function, *args, **kwargs):
-    """Says how the model is saved: function(*args, **kwargs). It is called for the best trial,
-    when that runs again to be saved (save_model), in aup_models/<folder_name>."""
+    """Registers function(*args, **kwargs) to save the model. It is called in aup_models/<folder_name> when
+    the best trial runs again to be saved (save_model)."""
     global _saver
     _saver = functools.partial(function, *args, **kwargs)
 
@@ -121,9 +121,9 @@ def _save(config):
 
 
 def aup_args(function):
-    """Makes of function(lr, width=32) one that takes the name of a file of parameters, and reports
-    what it returns. Keyword arguments go before what the file says. Functions of the same module
-    with "init" in their names are called first, with all parameters, in the order of the names."""
+    """Turns function(lr, width=32) into a function that takes the name of a parameter file, and reports
+    the result. Keyword arguments override the file. Functions of the same module with "init" in their
+    names are called first, with all parameters, in the order of the names."""
 
     @functools.wraps(function)
     def with_file(filename, **overrides):
@@ -148,8 +148,8 @@ def aup_args(function):
 
 
 def aup_flags(flags):
-    """Of main(): one for app.run(), which sets the flags from the file that its argument names, and
-    reports what main() returns."""
+    """Decorates main() for app.run(): it sets the flags from the file that the argument names, and
+    reports the result of main()."""
 
     def decorate(function):
         @functools.wraps(function)
@@ -165,7 +165,7 @@ def aup_flags(flags):
 
 
 def _installed():
-    """The package of that name, where there is one behind this file."""
+    """Returns the installed package aup, if sys.path has one in another folder."""
     here = os.path.dirname(os.path.abspath(__file__))
     return importlib.machinery.PathFinder.find_spec(
         "aup", [place for place in sys.path if os.path.abspath(place) != here])

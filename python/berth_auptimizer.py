@@ -12,7 +12,7 @@ A custom manager says where the trials of an Auptimizer document run, and how:
     best_job, best_score = Experiment("experiment.json", Rack).finish()
 
 Berth proposes, retries, records and resumes, as in any passive run; the manager does the work. It needs
-the package berth and aup.py next to it, and only the standard library.
+the package berth, aup.py next to it, and only the standard library.
 """
 
 import abc
@@ -36,7 +36,7 @@ _MARK = "#Auptimizer:"
 
 
 def parse_one_line(line):
-    """The numbers that such a line reports; None of any other line."""
+    """Returns the numbers of a report line, and None for any other line."""
     if not line.startswith(_MARK):
         return None
     return [float(word) for word in line[len(_MARK):].strip().strip("[]").split(",")]
@@ -64,14 +64,14 @@ class Job:
 
 
 class _PassiveRun(berth.Run):
-    """A run whose trials are asked for and reported by this process."""
+    """A passive run: this process asks for its trials and records their results."""
 
     def __init__(self, name):
         super().__init__(name)
         self._asked = set()
 
     def ask(self):
-        """The next trial; None when there are no more."""
+        """Returns the next trial, or None when there are no more."""
         while True:
             records = run_berth("ask", self.name, "--wait")["tasks"]
             for record in records:
@@ -92,7 +92,7 @@ class _PassiveRun(berth.Run):
 
 
 class Connector:
-    """The run to which a manager belongs, in place of Auptimizer's database. Any thread."""
+    """The run of a manager, instead of Auptimizer's database. Any thread may use it."""
 
     def __init__(self, run, n_parallel):
         self.run = run
@@ -100,8 +100,8 @@ class Connector:
         self._lock = threading.Lock()
         self._free = set(range(1, n_parallel + 1))
         self._trials = {}  # by jid
-        self._further = {}  # the values behind the score, by jid
-        self._looked = (-1.0, set())  # when, and which trials were open then
+        self._further = {}  # the additional values, by jid
+        self._looked = (-1.0, set())  # the time of the last check, and the trials that were open
 
     def job_started(self, jid, trial):
         with self._lock:
@@ -136,7 +136,7 @@ class Connector:
                 else:
                     self._run.fail(trial, str(status or "").lower().replace("_", " "))
             except berth.Failed:
-                # Whoever stopped the run or the trial meanwhile does not want to know.
+                # If the run or the trial was stopped meanwhile, its result is not needed.
                 if self._run.record()["state"] == "running" and trial.id in self._open():
                     raise
 
@@ -147,14 +147,14 @@ class Connector:
         return {task["id"] for task in document["tasks"] if task["state"] == "running"}
 
     def is_stopped(self, jid):
-        """Whether the run has ended without the trial: looked up once a second at most."""
+        """Returns true if the run has ended without the trial. It checks once a second at most."""
         with self._lock:
             trial = self._trials.get(jid)
             if trial is None:
                 return True
             if time.monotonic() - self._looked[0] >= 1:
                 self._looked = (time.monotonic(), self._open())
-            # A trial that was asked for since then was not open when it was looked for.
+            # A trial that was asked for since then was not open at that check.
             return trial.id not in self._looked[1] and getattr(trial, "asked", 0) < self._looked[0]
 
     def end_experiment(self, eid, status):
@@ -171,29 +171,29 @@ class Connector:
 
 
 class AbstractResourceManager(abc.ABC):
-    """Where jobs run. A subclass must define run(); any thread may call the others."""
+    """Runs the jobs. A subclass defines run(); any thread may call the other methods."""
 
     def __init__(self, connector, n_parallel, *args, **kwargs):
         self.connector, self.n_parallel = connector, n_parallel
         self.eid, self.maximize = kwargs.get("eid"), kwargs.get("maximize", True)
         self.result_labels = kwargs.get("multi_res_labels")
-        self.jobs = {}  # of those that run: rid by jid
-        self.interm_job_res = {}  # what each has reported
+        self.jobs = {}  # rid by jid, of running jobs
+        self.interm_job_res = {}  # the reports of each job
         self.stopped_jobs = set()
 
     def get_available(self, username, rtype, rid_blacklist=None):
-        """The number of a free resource, from 1 to n_parallel; None where all are taken."""
+        """Returns the number of a free resource, from 1 to n_parallel, or None if all are in use."""
         rids = self.connector.get_available_resource(username, rtype, rid_blacklist)
         return random.choice(rids) if rids else None
 
     @abc.abstractmethod
     def run(self, job, rid, exp_config, call_back_func, **kwargs):
-        """Runs the job on resource `rid`, and calls call_back_func(score, job.jid) when it has ended: here,
-        or later from another thread. "ERROR" instead of a score says that it failed, "EARLY STOPPED" that it
+        """Runs the job on resource `rid`, and calls call_back_func(score, job.jid) when it has ended, in this
+        thread or later in another one. "ERROR" instead of a score means that it failed, "EARLY STOPPED" that it
         was ended early. `kwargs` is runtime_args of the document."""
 
     def run_job(self, job, rid, exp_config, call_back_func, **kwargs):
-        """Takes the resource and calls run()."""
+        """Allocates the resource and calls run()."""
         self.connector.take_available_resource(rid)
         self.jobs[job.jid] = rid
         self.interm_job_res[job.jid] = []
@@ -204,14 +204,14 @@ class AbstractResourceManager(abc.ABC):
             raise
 
     def finish_job(self, jid, score, status=None):
-        """Records the end of a job and frees its resource."""
+        """Records the end of a job and releases its resource."""
         rid = self.jobs.pop(jid, None)
         if rid is not None:
             self.stopped_jobs.discard(jid)
             self.connector.job_finished(rid, jid, score, status)
 
     def finish(self, status="FINISHED"):
-        """Ends the experiment. The result is [job, score] of the best job, or None."""
+        """Ends the experiment. Returns [job, score] of the best job, or None."""
         self.connector.end_experiment(self.eid, status)
         return self.connector.get_best_result(self.eid, maximize=self.maximize)
 
@@ -219,15 +219,15 @@ class AbstractResourceManager(abc.ABC):
         self.stopped_jobs.add(jid)
 
     def is_job_stopped(self, jid):
-        """Whether a running job is to end: by stop_job(), or since its run was stopped (berth stop)."""
+        """Returns true if a running job must end, because of stop_job() or because its run was stopped (berth stop)."""
         return jid in self.stopped_jobs or self.connector.is_stopped(jid)
 
     def append_interm_res(self, jid, interm_res):
-        """Keeps what a running job has reported."""
+        """Stores a report of a running job."""
         self.interm_job_res.setdefault(jid, []).append(interm_res)
 
     def append_multiple_results(self, jid, irid, eid, scores):
-        """Keeps the values behind the score; those of the last report count, by multi_res_labels."""
+        """Stores the additional values of a report, by multi_res_labels. Those of the last report are the result."""
         if self.result_labels and scores:
             self.connector.save_multiple_results(jid, irid, eid, self.result_labels, scores)
 
@@ -241,14 +241,14 @@ class AbstractResourceManager(abc.ABC):
         pass
 
     def suspend(self):
-        """Fails what runs."""
+        """Fails all running jobs."""
         for jid in list(self.jobs):
             self.finish_job(jid, None, "SUSPENDED")
 
 
 class CPUResourceManager(AbstractResourceManager):
-    """Runs scripts on this machine, n_parallel at a time: to be changed by a subclass. A document of the
-    resource cpu that needs no change is better run by `berth run`."""
+    """Runs scripts on this machine, n_parallel at a time. Derive from it to change how. Without changes, use
+    `berth run` for a document of the resource cpu."""
 
     def __init__(self, connector, n_parallel, *args, **kwargs):
         super().__init__(connector, n_parallel, *args, **kwargs)
@@ -301,9 +301,9 @@ class CPUResourceManager(AbstractResourceManager):
 class Experiment:
     """Runs an Auptimizer document with a custom manager.
 
-    `exp_config`: the document, or its file's name. `resource_manager`: a class, which is called with the
-    connector, n_parallel, and resource_args as keywords; or one that was made before. Its `run` is the name
-    of Berth's run: `berth show`, `berth best` and `berth stop` know it.
+    exp_config: the document, or the name of its file.
+    resource_manager: a class, which is called with the connector, n_parallel, and resource_args as keywords; or an
+        instance. Its `run` is the name of the run for `berth show`, `berth best` and `berth stop`.
     """
 
     def __init__(self, exp_config, resource_manager, username=None):
@@ -313,8 +313,8 @@ class Experiment:
             if key not in config:
                 raise KeyError(f"the document has no '{key}'")
         if "early_stop" in arguments:
-            raise ValueError("early_stop: a custom manager reports a job's score when it has ended; "
-                             "let run() end it, or stop_job()")
+            raise ValueError("early_stop: a custom manager reports the score of a job at its end; "
+                             "end the job in run() or with stop_job()")
         self.username = username or os.environ.get("USER", "default")
         self.n_parallel = int(config.get("n_parallel", 1))
         self.path = os.path.join(folder, os.path.expanduser(config.get("workingdir", ".")))
@@ -334,16 +334,16 @@ class Experiment:
         resource_manager.connector, resource_manager.eid = self.connector, self.run
         self.resource_manager = resource_manager
         self.pending_jobs = {}
-        self._jobs = {}  # by the trial's id
-        self._ended = threading.Event()  # set whenever a job has ended
-        self._failure = None  # of update(), which other threads call
+        self._jobs = {}  # by the id of the trial
+        self._ended = threading.Event()  # set each time that a job ends
+        self._failure = None  # the exception of update(), which other threads call
 
     def start(self):
-        """For those who call it: all is done by finish()."""
+        """Exists for compatibility: finish() does everything."""
         return self
 
     def finish(self):
-        """Runs all jobs, and returns the number and the score of the best one: (None, -1) without any."""
+        """Runs all jobs. Returns the number and the score of the best one, or (None, -1)."""
         status = "STOPPED"
         try:
             while self._submit():
@@ -351,12 +351,12 @@ class Experiment:
             self._wait(lambda: not self.pending_jobs)
             status = "FINISHED" if self._run.wait() == "done" else "FAILED"
         finally:
-            self.connector.end_experiment(self.run, status)  # so that what still runs is_job_stopped()
+            self.connector.end_experiment(self.run, status)  # makes is_job_stopped() true for jobs that still run
             best = self.resource_manager.finish(status=status)
         return tuple(best[:2]) if best else (None, -1)
 
     def _wait(self, enough):
-        """A manager may become available by itself, too."""
+        """Waits until enough() returns a value. It polls, because a resource can become free without a call of update()."""
         while True:
             if self._failure:
                 raise self._failure
@@ -373,7 +373,7 @@ class Experiment:
             return False
         trial.asked = time.monotonic()
         job = self._job(trial)
-        if rid in job.rid_blacklist:  # it has failed there: on another one, if there is any
+        if rid in job.rid_blacklist:  # the job has failed on it: use another one if possible
             rid = manager.get_available(self.username, resource, rid_blacklist=job.rid_blacklist) or rid
         self.connector.job_started(job.jid, trial)
         self.pending_jobs[job.jid] = (job, rid)
@@ -403,7 +403,7 @@ class Experiment:
         return job
 
     def update(self, score, jid):
-        """What a manager calls when a job has ended."""
+        """Records the end of a job. A manager calls it."""
         job, rid = self.pending_jobs[jid]
         manager = self.resource_manager
         try:
@@ -424,7 +424,7 @@ class Experiment:
 
 
 def _document(exp_config):
-    """The document, and its folder."""
+    """Returns the document and its folder."""
     if isinstance(exp_config, dict):
         return BasicConfig({"name": "experiment", **exp_config}), os.getcwd()
     config = BasicConfig().load(exp_config)

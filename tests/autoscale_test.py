@@ -235,7 +235,7 @@ class Autoscale(Case):
                 ((file, "--trace", file, "--apply"), "--apply"),
                 ((file, "--trace", file, "--tls-key", "none"), "--tls-key"),
                 ((file, *url, "--apply", "--once"), "--hook"),
-                ((file, "--trace", file, *url), "excludes"),
+                ((file, "--trace", file, *url), "cannot be combined"),
                 ((file, "--headroom", "much", "--trace", file), "--headroom"),
                 ((file, *url, "--listen", "0.0.0.0:0"), "a token and TLS")):
             ended = self.house.run("autoscale", *words)

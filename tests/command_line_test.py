@@ -5,6 +5,7 @@ A line "$ berth …" there is a case, and what stands below it is what berth sai
 and, behind "! ", its standard error. BERTH_ACCEPT=1 writes the file anew with what berth says now; a case is added
 as such a line, and accepted."""
 
+import json
 import os
 import shlex
 import unittest
@@ -46,11 +47,32 @@ class CommandLine(Case):
             with self.subTest(case):
                 self.assertEqual(text, expected)
 
+    def test_help_fits_and_is_imperative(self):
+        """80 columns; summaries of at most 60 characters; each text of an option begins with a capital."""
+        for each in json.loads(self.berth("manual").out)["commands"]:
+            with self.subTest(each["name"]):
+                helped = self.berth(*each["name"].split(), "--help").out.decode()
+                self.assertLessEqual(max(map(len, helped.splitlines())), 80)
+                if each["name"]:
+                    self.assertLessEqual(len(each["summary"]), 60)
+                for option in each["options"]:
+                    self.assertNotRegex(option["help"], r"^(of|by|that|what|who|which|with which) |\bINT\b")
+                    self.assertRegex(option["value"], r"^[^a-z]*|MODEL\.json$|\[.*\]$")
+
+    def test_json_works_or_is_refused(self):
+        for each in json.loads(self.berth("manual").out)["commands"]:
+            name, options = each["name"], [option["names"] for option in each["options"]]
+            if not name or "--json" in options or name in ("cluster", "help"):
+                continue
+            done = self.house.run(*name.split(), "--json")
+            self.assertIn(done.code, (0, 2, 3), name)
+            if name not in ("schema", "study", "trace", "manual"):
+                self.assertRegex(done.err.decode(), r"--json|required", name)
+
     def test_every_command_is_among_the_cases(self):
-        helped = self.berth("--help").out.decode()
-        commands = [line.split()[0] for line in helped.partition("Subcommands:\n")[2].partition("\n\n")[0].split("\n")]
+        commands = [each["name"] for each in json.loads(self.berth("manual").out)["commands"] if each["name"]]
         cases = {case for case, _ in golden_cases()}
-        missing = [name for name in commands if name != "agent" and f"berth {name} --help" not in cases]
+        missing = [name for name in commands if f"berth {name} --help" not in cases]
         self.assertEqual(missing, [])
         self.assertEqual(self.house.json("runs")["runs"], [])  # nothing was begun
 

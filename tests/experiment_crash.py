@@ -29,7 +29,7 @@ done
 [ $((x % 7)) != 0 ] || exit 3
 exec sleep 0.01
 """
-# As docs/reference/files.md says of checkpoints. It is slow where a kill used to be fatal: between the last checkpoint and the end.
+# As docs/reference/experiment-files.md says of checkpoints. It is slow where a kill used to be fatal: between the last checkpoint and the end.
 CHECKPOINTED = """#!/usr/bin/python3
 import json, os, sys, time
 x, epochs, state = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3] + "/state.json"

@@ -157,7 +157,7 @@ class Gpu(Case):
         for options, why, code in (
                 (["--gpu-require", "8"], "gpu: requested device 8 (gpu_require), which is not a device of this machine", 3),
                 (["--gpu", 3, "--gpu-policy", "static-dgx1-volta"],
-                 "gpu: requested 3 as a group of gpu_policy static-dgx1-volta, which has none here", 3),
+                 "gpu: requested 3 as a group of gpu_policy static-dgx1-volta, which has no such group here", 3),
                 (["--gpu", 1, "--gpu-require", "0,1"], "gpu_require: 2 devices are more than a gpu of 1", 2),
                 (["--gpu-require", "0,gpu-0"], "gpu: requested devices 0 and gpu-0 (gpu_require), which are the same device", 3),
                 (["--gpu", 0, "--gpu-mem-min", "30G"], "gpu_mem_min: no gpu is asked for", 2),
@@ -185,9 +185,9 @@ class Gpu(Case):
         group = ("--cpu", "0.01", "--gpu-policy", "static-dgx1-pascal")
         first = self.house.start("run", "--cpu", "0.01", "--gpu-require", "0,1,4,5", "--", "./task")
         until(lambda: self.marks(), "it runs")
-        for options, why in ((("--gpu", 4), "requested 4 as a group of gpu_policy static-dgx1-pascal, which has none free here"),
+        for options, why in ((("--gpu", 4), "requested 4 as a group of gpu_policy static-dgx1-pascal, which has no such free group here"),
                              (("--gpu", 2, "--gpu-require", 2), "requested 2 with 2 as a group of gpu_policy"
-                              " static-dgx1-pascal, which has none free here"),
+                              " static-dgx1-pascal, which has no such free group here"),
                              (("--gpu", 8), "requested 8, free 4 of 8")):
             last = self.house.start("run", *group, *options, "--", "./task")
             run = until(lambda: [each["id"] for each in self.house.json("runs")["runs"] if each["runner"] == last.pid], why)[0]
@@ -195,9 +195,9 @@ class Gpu(Case):
             if "requested 8" not in why:
                 last.send_signal(signal.SIGINT)
                 self.assertEqual(last.wait(20), 130)
-        for options, why in ((("--gpu", 3), "requested 3 as a group of gpu_policy static-dgx1-pascal, which has none here"),
+        for options, why in ((("--gpu", 3), "requested 3 as a group of gpu_policy static-dgx1-pascal, which has no such group here"),
                              (("--gpu", 2, "--gpu-require", "0,5"),
-                              "requested 2 with 0,5 as a group of gpu_policy static-dgx1-pascal, which has none here")):
+                              "requested 2 with 0,5 as a group of gpu_policy static-dgx1-pascal, which has no such group here")):
             self.assertIn(why, self.one_line(self.berth("run", *group, *options, "--", "true", code=3)))
         self.go()
         self.assertEqual((first.wait(20), last.wait(20)), (0, 0))

@@ -5,6 +5,7 @@ import json
 import os
 import random
 import shutil
+import signal
 import subprocess
 import unittest
 from pathlib import Path
@@ -275,6 +276,43 @@ class Protected(FlowCase):
         self.write("data/b", "b\n")
         self.berth("run", "flow.yaml", code=2)
         self.assertEqual(self.read("out/b.x"), "changed\n", "also not from the cache")
+
+    def test_a_task_is_repeated_whose_end_was_not_recorded(self):
+        """Its outputs are in their places and read-only when the runner and the agent are killed."""
+        for nth in (1, 2, 3):  # make and both tasks of split
+            with self.subTest(nth):
+                shutil.rmtree(self.dir / "out", ignore_errors=True)
+                self.write("data/b", f"{nth}\n")
+                fuse = self.write("fuse", "")
+                point = {"BERTH_FAILPOINT": f"outputs published:{nth}:{fuse}"}
+                self.assertEqual(self.house.run("run", "flow.yaml", env=point).code, -signal.SIGKILL)
+                self.house.kill_leftovers()
+                shutil.rmtree(self.dir / f"state/runs/flow-{nth}/agents")  # no journal says how it ended
+                self.berth("resume", f"flow-{nth}")
+                self.assertEqual(self.read("out/b.x"), f"{nth}\n")
+                self.assertEqual(self.modes()["out/a/all"], "0o444")
+        self.write("data/b", "changed\n")
+        self.berth("run", "flow.yaml", code=2)
+        self.assertEqual(self.read("out/b.x"), "3\n", "another run may not replace it")
+
+    def test_a_task_is_repeated_that_failed_after_its_first_output(self):
+        way = self.dir / "y"  # a file where a folder has to be, since the task has run
+        self.write("flow.yaml", f"steps: {{s: {{run: 'echo a | tee {{out.x}} > {{out.y}}; [ -e {self.dir}/done ] || touch {way}', "
+                                "out: {x: x.txt, y: y/y.txt}, protect: true}}\n")
+        self.berth("run", "flow.yaml", code=1)
+        self.assertEqual(self.read("x.txt"), "a\n")
+        way.unlink()
+        self.write("done", "")
+        self.berth("retry", "flow-1")
+        self.assertEqual((self.read("x.txt"), self.read("y/y.txt")), ("a\n", "a\n"))
+
+    def test_a_retry_of_all_does_not_replace_what_it_protected(self):
+        self.write("flow.yaml", f"steps: {{s: {{run: 'cat {self.dir}/data/a > {{out.x}}', out: {{x: x.txt}}, protect: true}}}}\n")
+        self.run_flow()
+        self.write("data/a", "changed\n")  # which the flow does not declare
+        shutil.rmtree(self.dir / "state/cache")
+        self.berth("retry", "--all", "flow-1", code=1)
+        self.assertEqual(self.read("x.txt"), "a\n")
 
     def test_what_is_added_is_no_matter(self):
         self.write("flow.yaml", self.FLOW.replace("    in: {all: make.all}\n", "").replace("{in.all}", "{f}"))

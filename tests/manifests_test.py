@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """berth plan --manifests, end to end: files for Kubernetes, read back by another reader of YAML.
 
-Their fields are checked against docs/reference/fleet.md here; that they are those of Kubernetes' and KEDA's published
+Their fields are checked against docs/how-to/deploy-a-fleet.md here; that they are those of Kubernetes' and KEDA's published
 schemas was checked with the npm packages kubernetes-models and @kubernetes-models/keda."""
 
 import json

@@ -1,10 +1,9 @@
 #!/usr/bin/python3
-"""The pages of docs/how-to/moving name every function, type and field of the interfaces that people come from, each once.
+"""The pages of docs/how-to/moving name every function, type and field of other interfaces exactly once.
 
 tests/data/moving/NAME.txt has the names for docs/how-to/moving/NAME.md, one a line. tests/consumer/moving/NAME.cc is the page's example
-of ten of them, each told by a comment of names alone; tests/consumer_test.py compiles and runs it. Where the interfaces
-themselves are at hand (../shared/reference), the lists are checked against them. `moving_test.py --counts` prints the
-counts."""
+of ten of them, each marked by a comment that has only names; tests/consumer_test.py compiles and runs it. If the interfaces
+are available (../shared/reference), the lists are checked against them. `moving_test.py --counts` prints the counts."""
 
 import re
 import sys
@@ -21,11 +20,11 @@ def listed(name):
 
 
 def rows(name):
-    """The names of each row, and whether the row says what there is here, and not why there is nothing."""
+    """The names of each row, and whether Berth has a counterpart: other rows say why there is none."""
     for line in (ROOT / f"docs/how-to/moving/{name}.md").read_text().splitlines():
         cells = [cell.strip() for cell in line.strip().strip("|").split(" | ")]
         if line.startswith("| `"):
-            yield re.findall(r"`([\w.]+)`", cells[0]), not cells[1].startswith("deliberately not")
+            yield re.findall(r"`([\w.]+)`", cells[0]), not cells[1].startswith("none, by design")
 
 
 def declared(text):
@@ -60,7 +59,7 @@ class Moving(unittest.TestCase):
         for name in SOURCES:
             with self.subTest(name):
                 page = (ROOT / f"docs/how-to/moving/{name}.md").read_text()
-                self.assertIn(f"(../../tests/consumer/moving/{name}.cc)", page)
+                self.assertIn(f"(../../../tests/consumer/moving/{name}.cc)", page)
                 shown = [each for names in re.findall(r"^ *// (\w[\w.]+(?:, \w[\w.]+)*)$",
                                                       (ROOT / f"tests/consumer/moving/{name}.cc").read_text(), re.M)
                          for each in names.split(", ")]
@@ -69,7 +68,7 @@ class Moving(unittest.TestCase):
                 here = {each for names, is_here in rows(name) if is_here for each in names}
                 self.assertLessEqual(set(shown), here)
 
-    @unittest.skipUnless(REFERENCE.is_dir(), "the interfaces are not at hand")
+    @unittest.skipUnless(REFERENCE.is_dir(), "the interfaces are not available")
     def test_the_lists_have_what_the_interfaces_declare(self):
         for name, number in SOURCES.items():
             text = next(REFERENCE.glob(f"{number}_*")).read_text()
@@ -83,6 +82,6 @@ if __name__ == "__main__":
     if "--counts" in sys.argv:
         for name in SOURCES:
             mapped, absent = counts(name)
-            print(f"{name}: {mapped + absent} listed, {mapped} mapped, {absent} deliberately absent")
+            print(f"{name}: {mapped + absent} listed, {mapped} mapped, {absent} without a counterpart by design")
     else:
         unittest.main()

@@ -134,7 +134,7 @@ class Debian(Package):
             man berth-run | head -1
             man 5 berth-flow | head -1
             python3 -c 'import berth; print(berth.__name__, "imported")'
-            ls /usr/share/doc/berth/README.md /usr/share/doc/berth/docs/reference/files.md /usr/share/doc/berth/site/index.html /usr/share/doc/berth/examples/fleet/fleet.json
+            ls /usr/share/doc/berth/README.md /usr/share/doc/berth/docs/reference/flow-files.md /usr/share/doc/berth/site/index.html /usr/share/doc/berth/examples/fleet/fleet.json
             . /usr/share/bash-completion/bash_completion; _completion_loader berth || [ $? = 124 ]
             COMP_LINE='berth logs tru' COMP_POINT=14 COMP_WORDS=(berth logs tru) COMP_CWORD=2
             compopt() { :; }; _berth; echo "completed ${COMPREPLY[*]}" """)

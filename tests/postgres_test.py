@@ -382,7 +382,7 @@ class MigrateTest(Shared):
         self.assertEqual([run["id"] for run in self.house.json("runs")["runs"]][-2:], ["flow-2", "gone-2"])
         self.assertIn("BERTH_DB", self.one_line(self.old("runs", code=2)))
         again = self.old("migrate", "--to", self.url)
-        self.assertIn(b"was there already", again.out)
+        self.assertIn(b"was already in", again.out)
         self.server.sql("CREATE DATABASE second")
         elsewhere = self.old("migrate", "--to", self.server.url("second"), code=2)
         self.assertIn("permanently", self.one_line(elsewhere))

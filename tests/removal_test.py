@@ -68,7 +68,7 @@ class PruneOfARunWhoseRunnerDied(Removal):
         self.make_old(("attempt", "started_ns"), ("run", "started_ns"))
         self.make_files_old()
         done = self.berth("prune", "--older-than", "30d")
-        self.assertIn(b"s-1 is left: 1 of its worker on this machine is alive; to end that: berth stop s-1", done.err)
+        self.assertIn(b"s-1 is left: 1 worker of the run on this machine is alive; to end that: berth stop s-1", done.err)
         self.assertTrue(alive(task))
         self.assertEqual(self.runs(), ["s-1"])
         dry = self.berth("prune", "--older-than", "30d", "--dry-run", "--json")

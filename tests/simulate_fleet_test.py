@@ -142,7 +142,7 @@ class Simulate(Case):
         self.assertEqual(made["not_simulated"]["expert"], "it has no accelerator")
 
     def test_the_figures_of_the_manual(self):
-        manual = (Path(EXAMPLE).parent.parent / "docs/reference/fleet.md").read_text()
+        manual = (Path(EXAMPLE).parent.parent / "docs/explanation/fleet-simulator.md").read_text()
         for count in (20_000, 200_000):
             made = self.simulate("--server", "assistant", "--requests", str(count))["servers"]["assistant"]
             mean = made["ttft"]["mean"]
@@ -197,7 +197,7 @@ class Simulate(Case):
         self.assertIn("--arrival-cv: expected a number, got ''", refused("--arrival-cv", ""))
         self.assertIn("--current excludes --percentiles", refused("--current", "--percentiles", "closed-form"))
         self.assertIn("nonsense not in", refused("--percentiles", "nonsense"))
-        self.assertIn("excludes", refused("--trace", "t.csv", "--in-cv", "2"))
+        self.assertIn("cannot be combined", refused("--trace", "t.csv", "--in-cv", "2"))
 
 
 if __name__ == "__main__":

@@ -30,6 +30,53 @@ console.log(JSON.stringify(found.children.map((link) => link.href)));
 """
 
 
+def tracked(*patterns):
+    """The files of the repository with these names."""
+    listed = subprocess.run(["git", "ls-files", "-co", "--exclude-standard", "--", *patterns], cwd=ROOT, capture_output=True, check=False)
+    return [ROOT / name for name in listed.stdout.decode().splitlines() if (ROOT / name).is_file()]
+
+
+def without_code(text):
+    return re.sub(r"(`+)(?:(?!\1).)+?\1", "", re.sub(r"^( *)```.*?^\1```$", "", text, flags=re.M | re.S))
+
+
+def anchors(text):
+    """The anchors that GitHub gives to the headings of a Markdown text, and those that it sets itself."""
+    found, used = set(re.findall(r'<a (?:name|id)="([^"]+)"', text)), {}
+    for title in re.findall(r"^#{1,6} (.+)$", re.sub(r"^```.*?^```$", "", text, flags=re.M | re.S), re.M):
+        name = re.sub(r"[^\w\- ]", "", re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", title).strip().lower()).replace(" ", "-")
+        used[name] = used.get(name, -1) + 1
+        found.add(f"{name}-{used[name]}" if used[name] else name)
+    return found
+
+
+class Markdown(unittest.TestCase):
+    """The Markdown files themselves, as GitHub shows them, and the documents that sources name."""
+
+    def test_links_and_anchors_exist(self):
+        pages = tracked("*.md")
+        self.assertGreater(len(pages), 40)
+        for page in pages:
+            for link in re.findall(r"(?<!\\)\]\(([^)\s]+)\)", without_code(page.read_text())):
+                if re.match(r"\w+:", link):
+                    continue
+                with self.subTest(f"{page.relative_to(ROOT)}: {link}"):
+                    file, _, anchor = unquote(link).partition("#")
+                    target = page.parent / file if file else page
+                    self.assertTrue(target.exists(), "no such file")
+                    if anchor and target.suffix == ".md":
+                        self.assertIn(anchor, anchors(target.read_text()))
+
+    def test_documents_that_sources_name_exist(self):
+        for path in tracked("src", "include", "python", "tools", "cmake", "CMakeLists.txt", "dev", "packaging", "bench"):
+            for name in re.findall(r"(?<![\w/-])docs/[\w/-]+\.md\b", path.read_text(errors="replace")):
+                with self.subTest(f"{path.relative_to(ROOT)}: {name}"):
+                    self.assertTrue((ROOT / name).is_file(), "no such document")
+
+    def test_a_dead_anchor_is_noticed(self):
+        self.assertEqual(anchors("# One two\n## `a` and b\n```\n# no\n```\n# One two\n"), {"one-two", "a-and-b", "one-two-1"})
+
+
 class Page(HTMLParser):
     """What a page links to, loads, and has as anchors."""
 
@@ -95,7 +142,7 @@ class Site(unittest.TestCase):
                                   capture_output=True, check=True)
             return json.loads(done.stdout)
         self.assertTrue(found("early_stop median")[0].startswith("../"), found("early_stop median"))
-        self.assertTrue(any("files.html" in link for link in found("early_stop median")))
+        self.assertTrue(any("experiment-files.html" in link for link in found("early_stop median")))
         self.assertTrue(any("faults.html" in link or "contract.html" in link for link in found("kill -9")))
         self.assertEqual(found("no-such-word-anywhere"), [])
         self.assertEqual(found("  "), [])
@@ -113,14 +160,16 @@ class Site(unittest.TestCase):
                     self.assertIn(f"<td><code>{key}</code></td>", text)
 
     def test_what_is_written_by_hand_has_every_key(self):
-        for name, document in (("experiment", "reference/files.md"), ("flow", "reference/files.md"), ("fleet", "reference/fleet.md")):
+        shared = ["resources.md", "notifications.md"]
+        documents = {"experiment": ["experiment-files.md", *shared], "flow": ["flow-files.md", *shared], "fleet": ["fleet-documents.md"]}
+        for name, pages in documents.items():
             schema = json.loads((self.out / f"reference/{name}.schema.json").read_text())
-            text = (ROOT / "docs" / document).read_text()
+            text = "".join((ROOT / "docs/reference" / page).read_text() for page in pages)
             for title, part in [(name, schema), *schema["$defs"].items()]:
                 for key in part["properties"]:
                     with self.subTest(key):
                         self.assertTrue(re.search(rf"(?<![\w-]){re.escape(key)}(?![\w-])", text),
-                                        f"{document} lacks {key} of {title}")
+                                        f"{pages} lack {key} of {title}")
 
 
 if __name__ == "__main__":

@@ -276,7 +276,7 @@ class LogsTest(TopCase):
         go = self.dir / "go"
         run = self.sweep("talk", f"sh -c 'seq 1000; while [ ! -e {go} ]; do sleep 0.05; done; echo last'")
         until(lambda: b"1000" in self.berth("logs", run).out, "it has printed")
-        logs = self.house.start("logs", "--tail", "9", "--follow", f"{run}/1")
+        logs = self.house.start("logs", "--tail", "9B", "--follow", f"{run}/1")
         seen = b""
         while seen.count(b"\n") < 2:
             seen += os.read(logs.stdout.fileno(), 100)

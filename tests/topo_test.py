@@ -195,8 +195,8 @@ class Place(Placing):
                 (2, "--objective: expected sum, min or ring, got 'avg'", 2, "--objective", "avg"),
                 (2, "static-dgx1-volta gives 1, 2, 4, 8 devices, not 3", 3, "--policy", "static-dgx1-volta"),
                 (3, "no group of 2 that is wholly available", 2, "--policy", "static-dgx1-volta", "--available", "0,1"),
-                (2, "not expected", 2, 3),
-                (2, "not expected", 2, "--polcy", "packed")]:
+                (2, "unexpected argument '3'", 2, 3),
+                (2, "did you mean '--policy'", 2, "--polcy", "packed")]:
             with self.subTest(says):
                 self.refused("place", *arguments, "--topology", "dgx1-v100", code=code, says=says)
 

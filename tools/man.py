@@ -1,10 +1,10 @@
 #!/usr/bin/python3
-"""Makes the man pages: of commands, from what berth itself says of its options (`berth manual`), and of file formats,
-from docs/. So they cannot differ from --help and the documents.
+"""Writes the man pages: those of commands from the output of `berth manual`, those of file formats from docs/. So they
+agree with --help and the documents.
 
     tools/man.py BERTH DIRECTORY    # writes DIRECTORY/man1/*.1 and DIRECTORY/man5/*.5
 
-The date is that of SOURCE_DATE_EPOCH, where that is set."""
+The date is SOURCE_DATE_EPOCH if that is set, otherwise today."""
 
 import json
 import os
@@ -18,31 +18,41 @@ ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
 WIDTH = 78
 
-# Pages of section 5: what each is of, and the chapters of which document it is made of.
+# The pages of section 5: the summary and the documents of each.
 FORMATS = {
-    "berth-experiment": ("experiments of berth run", "reference/files.md", ["Experiment files"]),
-    "berth-flow": ("flows of berth run", "reference/files.md", ["Flow files", "After a failure"]),
-    "berth-clusters": ("the machines elsewhere that runs may go to", "reference/files.md", ["Clusters"]),
-    "berth-machine": ("soft limits of this machine", "reference/files.md", ["Machine file"]),
-    "berth-fleet": ("fleets of berth plan", "reference/fleet.md", None),
+    "berth-experiment": ("experiment files for berth run", ["reference/experiment-files.md", "reference/resources.md", "reference/notifications.md"]),
+    "berth-flow": ("flow files for berth run", ["reference/flow-files.md", "reference/notifications.md"]),
+    "berth-clusters": ("remote machines that runs can use", ["reference/clusters.md"]),
+    "berth-machine": ("limits for Berth on this machine", ["reference/machine-file.md"]),
+    "berth-fleet": ("fleet documents for berth plan", ["reference/fleet-documents.md"]),
+}
+
+
+EXIT_STATUS = {
+    "0": "The command succeeded, or the run is done.",
+    "1": "The run failed.",
+    "2": "The command line, a file or a value is wrong.",
+    "3": "The command is not possible now, or the run was stopped by `berth stop` or SIGTERM.",
+    "130": "Ctrl-C ended the command or the run.",
+    "other": "`berth run -- COMMAND` returns the exit code of a command that failed.",
 }
 
 
 def escaped(text):
-    """Plain text for troff."""
+    """Text with the special characters of troff escaped."""
     return text.replace("\\", "\\e").replace("-", "\\-").replace("'", "\\(aq").replace("`", "\\(ga").replace("^", "\\(ha").replace("~", "\\(ti")
 
 
 def prose(text):
-    """A paragraph's text, with Markdown's marks within it as fonts."""
+    """The text of a paragraph, with code, bold and italic text of Markdown in fonts of troff."""
+    text = re.sub(r"\[([^\]]*)\]\((https?://[^)]*)\)", r"\1 <\2>", text)
+    text = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", text)
     parts = []
     for part in re.split(r"(``[^`]+``|`[^`]+`)", text):
         if part.startswith("`"):
             parts.append("\\fB" + escaped(part.strip("`")) + "\\fR")
             continue
         part = re.sub(r"<a name=[^>]*></a>\s*", "", part)
-        part = re.sub(r"\[([^\]]*)\]\((https?://[^)]*)\)", r"\1 <\2>", part)
-        part = re.sub(r"\[([^\]]*)\]\(([\w.-]+\.md)?(#[^)]*)?\)", r"\1", part)
         part = escaped(part)
         part = re.sub(r"\*\*([^*]+)\*\*", r"\\fB\1\\fR", part)
         part = re.sub(r"(?<![\w*])\*([^*\s][^*]*)\*(?![\w*])", r"\\fI\1\\fR", part)
@@ -51,12 +61,12 @@ def prose(text):
 
 
 def bytes_of(text):
-    """As mandoc counts them: what is not ASCII is "\\[u2026]" by then."""
+    """The length in bytes as mandoc counts it: it replaces other characters than ASCII by "\\[u2026]"."""
     return sum(1 if ord(letter) < 128 else 8 for letter in text)
 
 
 def lines_of(text):
-    """Text in lines that troff takes for text."""
+    """Text in lines of at most WIDTH bytes, none of which troff reads as a macro."""
     lines = []
     for word in text.split():
         if lines and bytes_of(lines[-1]) + 1 + bytes_of(word) <= WIDTH:
@@ -75,47 +85,48 @@ def cells_of(row):
 
 
 def table(rows):
-    """A Markdown table as a list: the first cell of each row, and what the others say of it."""
+    """A Markdown table as a list: the first cell of each row, its meaning (or second cell), and the others in parentheses."""
     head, body = cells_of(rows[0]), [cells_of(row) for row in rows[2:]]
+    meaning = head.index("meaning") if "meaning" in head else 1
     text = []
-    for first, *rest in body:
-        said = [rest[0]] if rest else []
-        said += [f"({head[at]}: {cell})" for at, cell in enumerate(rest[1:], 2) if cell and at < len(head)]
-        text += [".TP", *lines_of(prose(first) or "\\&"), *(lines_of(prose(" ".join(said))) or ["\\&"])]
+    for row in body:
+        cells = row[meaning:meaning + 1]
+        cells += [f"({head[at]}: {cell})" for at, cell in enumerate(row) if cell and at not in (0, meaning) and at < len(head)]
+        text += [".TP", *lines_of(prose(row[0]) or "\\&"), *(lines_of(prose(" ".join(cells))) or ["\\&"])]
     return text
 
 
-def from_markdown(text, chapters=None):
-    """The roff of a document, or of some of its chapters (# or ##)."""
+def document(path):
+    """A document without the list of its own sections."""
+    return re.sub(r"^On this page:.*?\n\n", "", (DOCS / path).read_text(encoding="utf-8"), flags=re.M | re.S)
+
+
+def joined(paths):
+    """Documents as one: the titles of all but the first become sections of it."""
+    first, *others = map(document, paths)
+    return "\n".join([first, *(re.sub(r"^#(?=#* )", "##", text, flags=re.M) for text in others)])
+
+
+def from_markdown(text, below_section=False):
+    """The roff of a document without its title. Below a section its sections become subsections."""
     out, paragraph = [], []
     lines = text.split("\n")
-    wanted = chapters is None
     at, first_title = 0, True
 
     def flush(lead=".PP"):
-        if paragraph and (said := lines_of(prose(" ".join(paragraph)))):
-            out.extend([lead, *said])
+        if paragraph and (text_lines := lines_of(prose(" ".join(paragraph)))):
+            out.extend([lead, *text_lines])
         paragraph.clear()
 
     while at < len(lines):
         line = lines[at]
         at += 1
         title = re.match(r"(#+) (.*)", line)
-        if title and len(title[1]) == 1 and chapters is not None:
-            flush()
-            wanted = title[2] in chapters
-            if wanted and title[2] != chapters[0]:
-                out.append(f".SH {quoted(title[2].upper())}")
-            continue
-        if not wanted:
-            if line.startswith("```"):
-                at = lines.index("```", at) + 1
-            continue
         if title:
             flush()
-            if not (chapters is None and first_title):
-                out.append(f".{'SH' if chapters is None and len(title[1]) == 2 else 'SS'} "
-                           f"{quoted(title[2].upper() if len(title[1]) <= 2 and chapters is None else title[2])}")
+            if not first_title:
+                section = len(title[1]) <= 2 and not below_section
+                out.append(f".SH {quoted(title[2].upper())}" if section else f".SS {quoted(title[2])}")
             first_title = False
         elif line.startswith("```"):
             flush()
@@ -139,9 +150,8 @@ def from_markdown(text, chapters=None):
         else:
             paragraph.append(line.strip())
     flush()
-    # What follows a title is a paragraph by itself.
-    return [line for n, line in enumerate(out)
-            if line != ".PP" or not (n > 0 and re.match(r"\.S[HS] ", out[n - 1]))]
+    # After a title a paragraph needs no macro.
+    return [line for n, line in enumerate(out) if line != ".PP" or (n > 0 and not re.match(r"\.S[HS] ", out[n - 1]))]
 
 
 def quoted(text):
@@ -157,23 +167,31 @@ def option_lines(option):
     names = "\\fR, \\fB".join(escaped(name) for name in option["names"].split(","))
     value = "" if option["positional"] else escaped(option["value"])
     tag = f"\\fB{names}\\fR" if not option["positional"] else f"\\fI{names}\\fR"
-    tag += (f" \\fI{value}\\fR" if value else "") + (" ..." if option["repeats"] else "")
-    said = option["help"] or ""
-    if option["words"]:
-        said += ": " + ", ".join(option["words"]) if said else ", ".join(option["words"])
-    return [".TP", tag, *(lines_of(prose(said)) or ["\\&"])]
+    tag += (f" \\fI{value}\\fR" if value else "") + escaped(option["optional"]) + (" ..." if option["repeats"] else "")
+    description = option["help"] or ""
+    if any(word not in description for word in option["words"]):
+        description += (": " if description else "") + ", ".join(option["words"])
+    return [".TP", tag, *(lines_of(prose(description)) or ["\\&"])]
 
 
 def footer_lines(footer):
-    """Notes as they are, and what is indented as examples."""
-    return literal(footer.split("\n")) if footer else []
+    """The notes of a command, and its examples in a section below them."""
+    notes, _, examples = re.sub(r"^Examples?:$", "\0", footer, count=1, flags=re.M).partition("\0")
+    sections = [(".SH NOTES", notes.strip("\n")), (".SH EXAMPLES", examples.strip("\n"))]
+    return [line for head, text in sections if text for line in (head, *literal(text.split("\n"))[1:])]
+
+
+def page_of(command):
+    """berth-cluster-add"""
+    return "-".join(["berth", *command["name"].split()])
 
 
 def command_page(command, everything, date):
-    name = "berth" + ("-" + command["name"] if command["name"] else "")
-    usage = command["usage"]
+    name = page_of(command)
     out = heading(name, 1, command["summary"].rstrip("."), everything["berth"], date)
-    out += [".SH SYNOPSIS", *lines_of("\\fB" + escaped(usage).replace(" ", "\\fR ", 1))]
+    out.append(".SH SYNOPSIS")
+    for n, usage in enumerate(command["usage"].split("\n")):
+        out += [".br"] * (n > 0) + lines_of("\\fB" + escaped(usage).replace(" ", "\\fR ", 1))
     positionals = [option for option in command["options"] if option["positional"]]
     options = [option for option in command["options"] if not option["positional"]]
     if not command["name"]:
@@ -181,25 +199,30 @@ def command_page(command, everything, date):
     if positionals:
         out += [".SH ARGUMENTS"] + [line for option in positionals for line in option_lines(option)]
     if options:
-        out += [".SH OPTIONS"] + [line for option in options for line in option_lines(option)]
+        out.append(".SH OPTIONS")
+        for group in dict.fromkeys(option["group"] for option in sorted(options, key=lambda each: each["group"] == "")):
+            if group:
+                out.append(f".SS {quoted(group)}")
+            elif any(option["group"] for option in options):
+                out.append('.SS "General options"')
+            out += [line for option in options if option["group"] == group for line in option_lines(option)]
     if not command["name"]:
         out += [".SH COMMANDS"]
         for each in everything["commands"][1:]:
-            out += [".TP", f"\\fBberth\\-{escaped(each['name'])}\\fR(1)", *lines_of(prose(each["summary"]))]
-        out += [".SH ENVIRONMENT", *from_markdown((DOCS / "reference/files.md").read_text(encoding="utf-8"), ["Environment"])]
-    if footer := footer_lines(command["footer"]):
-        out += [".SH NOTES"] + footer[1:]
-    out += [".SH EXIT STATUS", *lines_of("0: done. 1: the work failed. 2: wrong usage or input. 3: not possible now, or "
-                                         "stopped from elsewhere. 130: interrupted. \"berth run -- COMMAND\" returns the "
-                                         "exit code of a command that failed.")]
+            out += [".TP", f"\\fB{escaped(page_of(each))}\\fR(1)", *lines_of(prose(each["summary"]))]
+        out += [".SH ENVIRONMENT", *from_markdown(document("reference/environment.md"), below_section=True)]
+    out += footer_lines(command["footer"])
+    out += [".SH EXIT STATUS"] + [line for code, meaning in EXIT_STATUS.items()
+                                  for line in (".TP", f"\\fB{code}\\fR", *lines_of(prose(meaning)))]
     out += [".SH SEE ALSO", *see_also(name, everything)]
     return out
 
 
 def introduction():
-    """The first chapter of README."""
+    """The text of README before its first section, without tables and pictures."""
     text = (ROOT / "README.md").read_text(encoding="utf-8")
-    return "## Description\n\n" + text.split("\n## ")[0].partition("\n")[2].strip() + "\n"
+    lines = text.split("\n## ")[0].partition("\n")[2].strip().split("\n")
+    return "## Description\n\n" + "\n".join(line for line in lines if not re.match(r"[|<]|!\[", line)) + "\n"
 
 
 def see_also(name, everything):
@@ -209,17 +232,15 @@ def see_also(name, everything):
 
 
 def format_page(name, everything, date):
-    summary, document, chapters = FORMATS[name]
+    summary, documents = FORMATS[name]
     out = heading(name, 5, summary, everything["berth"], date)
-    body = from_markdown((DOCS / document).read_text(encoding="utf-8"), chapters)
-    return out + [".SH DESCRIPTION", *([line for line in body[:1] if line != ".PP"] + body[1:]), ".SH SEE ALSO",
-                  *see_also(name, everything)]
+    return out + [".SH DESCRIPTION", *from_markdown(joined(documents)), ".SH SEE ALSO", *see_also(name, everything)]
 
 
 def make(berth, directory):
     everything = json.loads(subprocess.run([berth, "manual"], check=True, capture_output=True).stdout)
     date = time.strftime("%Y-%m-%d", time.gmtime(int(os.environ.get("SOURCE_DATE_EPOCH") or time.time())))
-    pages = {f"man1/berth{'-' if command['name'] else ''}{command['name']}.1": command_page(command, everything, date)
+    pages = {f"man1/{page_of(command)}.1": command_page(command, everything, date)
              for command in everything["commands"]}
     pages |= {f"man5/{name}.5": format_page(name, everything, date) for name in FORMATS}
     for name, lines in pages.items():

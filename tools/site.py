@@ -21,6 +21,7 @@ ROOT = Path(__file__).resolve().parent.parent
 HOME = Path("docs/README.md")
 FORMATS = ("experiment", "flow", "fleet")
 LINK = re.compile(r'(<a (?:[^>]* )?href=")([^"]+)(")')
+IMAGE = re.compile(r'<img (?:[^>]* )?src="([^"]+)"')
 
 STYLE = """
 :root { --text: #1c2430; --soft: #5a6675; --back: #fff; --box: #f3f5f8; --line: #d8dee6; --mark: #0b5fa5; }
@@ -45,7 +46,7 @@ pre code { background: none; padding: 0; font-size: inherit; }
 .wide { overflow-x: auto; } table { border-collapse: collapse; margin: 1rem 0; font-size: .93rem; }
 th, td { border: 1px solid var(--line); padding: .35rem .6rem; text-align: left; vertical-align: top; }
 th { background: var(--box); }
-svg text { fill: var(--text); }
+svg text { fill: var(--text); } img { max-width: 100%; }
 @media (min-width: 60rem) {
   body { display: grid; grid-template-columns: 17rem minmax(0, 1fr); }
   nav { border-bottom: 0; border-right: 1px solid var(--line); position: sticky; top: 0; height: 100vh; overflow-y: auto; }
@@ -87,18 +88,17 @@ SCRIPT = """
 })();
 """
 
-MENU = [
-    ("", ["docs/README.md", "docs/tutorial/README.md", "docs/explanation/comparison.md"]),
-    ("Jobs", ["docs/how-to/sweeps.md", "docs/how-to/flows.md", "docs/how-to/ssh-machines.md", "docs/how-to/slurm.md", "docs/how-to/ec2.md",
-              "docs/how-to/plan-a-fleet.md", "docs/how-to/place-gpus.md", "docs/how-to/use-the-library.md", "docs/reference/python.md"]),
-    ("Reference", ["docs/reference/files.md", *(f"reference/{name}.md" for name in FORMATS), "docs/reference/fleet.md", "docs/reference/planner-http.md",
-                   "docs/how-to/postgres.md"]),
-    ("Moving here", ["docs/how-to/auptimizer.md", *(f"docs/how-to/moving/{name}.md" for name in (
-        "machine-resources", "runner", "planner", "gpu-allocator", "resource-managers"))]),
-    ("Behind it", ["docs/explanation/promises.md", "docs/architecture.md", "docs/explanation/simulation.md", "docs/faults.md"]),
+# The menu: each section lists the pages of its directories, by title. The pages of FIRST come first, in this order.
+SECTIONS = [
+    ("Tutorial", ["docs/tutorial"]),
+    ("How-to", ["docs/how-to"]),
+    ("Moving to Berth", ["docs/how-to/moving"]),
+    ("Reference", ["docs/reference", "reference"]),  # the second: pages made from schemas
+    ("Explanation", ["docs/explanation"]),
 ]
-
-LABELS = {"docs/reference/files.md": "Files, key by key", "docs/reference/planner-http.md": "The planner over HTTP"}  # where a title says less
+FIRST = ["docs/how-to/sweeps.md", "docs/how-to/flows.md", "docs/reference/experiment-files.md", "docs/reference/flow-files.md",
+         "docs/explanation/concepts.md"]
+CONTRIBUTORS = {"docs/explanation/simulation.md"}  # of the directories above, the pages that are not for users
 
 
 def slug(title):
@@ -204,7 +204,7 @@ class Site:
         return target
 
     def gather(self):
-        waiting = [HOME, Path("README.md"), *(Path(page) for _, pages in MENU for page in pages)]
+        waiting = [HOME, Path("README.md"), *map(Path, self.virtual)]
         while waiting:
             source = waiting.pop()
             if source in self.bodies:
@@ -212,7 +212,7 @@ class Site:
             body = rendered(self.text(source))
             self.bodies[source] = body
             self.titles[source] = plain(re.search(r"<h1[^>]*>(.*?)</h1>", body, re.S)[1])
-            for _, link, _ in LINK.findall(body):
+            for link in [*(found[1] for found in LINK.findall(body)), *IMAGE.findall(body)]:
                 target = self.target(source, link)
                 if target is None or str(target).startswith("reference/"):
                     continue
@@ -233,14 +233,22 @@ class Site:
         anchor = link.partition("#")[2]
         return os.path.relpath(html_path(target), source.parent) + (f"#{anchor}" if anchor else "")
 
+    def sections(self):
+        """The menu: (title, pages). A page that no other page links to is not in it: tests/site_test.py finds such pages."""
+        yield "", [HOME]
+        for title, directories in SECTIONS:
+            pages = [page for page in self.bodies if str(page.parent) in directories and str(page) not in CONTRIBUTORS]
+            yield title, sorted(pages, key=lambda page: (FIRST.index(str(page)) if str(page) in FIRST else len(FIRST),
+                                                         self.titles[page].lower()))
+
     def menu(self, source):
         lines = []
-        for title, pages in MENU:
+        for title, pages in self.sections():
             lines.append(f"<h2>{title}</h2><ul>" if title else "<ul>")
-            for page in map(Path, pages):
+            for page in pages:
                 current = ' aria-current="page"' if page == source else ""
                 lines.append(f'<li><a href="{os.path.relpath(html_path(page), source.parent)}"{current}>'
-                             f"{html.escape(LABELS.get(str(page), self.titles[page]))}</a></li>")
+                             f"{html.escape(self.titles[page])}</a></li>")
             lines.append("</ul>")
         return "".join(lines)
 

@@ -1,73 +1,84 @@
 #!/usr/bin/python3
-"""The house rules that a machine can check: who includes whom, how long files and functions are,
-what may not stand in the code. Prints one line a fault; exit 1 when there is any."""
+"""Checks the rules of the project: which layer includes which, how long files and functions are, what the code must not
+contain, and which words and how long sentences people get to read (tools/words.txt). Prints one line for each violation;
+exit code 1 if there is any.
+
+    tools/tidy.py                          check everything
+    tools/tidy.py --words [PATH...]        count the words of tools/words.txt; with paths, list each place in them
+    tools/tidy.py --words --lengths        the words of each document, its median and its longest sentence
+    tools/tidy.py --words --update         remove files that are clean from tools/words_pending.txt
+    tools/tidy.py --words --update --grow  write tools/words_pending.txt again, with files that it did not list
+"""
 import pathlib
 import re
 import sys
 
+sys.dont_write_bytecode = True
+import words  # noqa: E402
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-# The storeys, ground floor first: a file includes its own and those to the left of it.
-STOREYS = ["base", "resource", "topology", "placement", "fleet", "schedule", "ignore", "os", "fileset", "machine",
+# The layers, lowest first: a file may include headers of its own layer and of those to its left.
+LAYERS = ["base", "resource", "topology", "placement", "fleet", "schedule", "ignore", "os", "fileset", "machine",
            "exec", "store", "cluster", "agent", "remote", "flow", "experiment", "run", "library", "api", "cli"]
 PURE = {"base", "resource", "topology", "placement", "fleet", "schedule", "ignore"}
-# What touches the world, and so may stand in os/ alone.
+# Calls that reach files, processes or clocks: only os/ may contain them.
 WORLD = re.compile(r"#include <(unistd|fcntl|sys/(?!types)[a-z]+|signal|csignal|poll|sched|dirent|fstream|filesystem|thread)"
                    r"(\.h)?>|std::chrono::(system|steady)_clock|std::random_device|\bgetenv\(")
 WORLD_ALLOWED = {"os"}
-# Heavy headers, and the only files that may include them.
+# Headers that are slow to compile, and the only files that may include them.
 HEAVY = {"CLI/": {"src/berth/cli/options.cc"},
          "spdlog/": {"src/berth/os/log.cc", "src/berth/os/spdlog.cc"},
          "SQLiteCpp/": {"src/berth/store/"},
          "curl/": {"src/berth/remote/cloud/"},
          "pugixml": {"src/berth/remote/cloud/"},
          "nlohmann/json.hpp": None}
-HEAVY_JSON_FILES = 12
-MOST_LINES, MOST_FUNCTION_LINES = 500, 70
+MAX_JSON_FILES = 12
+MAX_LINES, MAX_FUNCTION_LINES = 500, 70
 FORBIDDEN = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b|std::format\b|std::print\b|\bco_await\b")
 
 
-def faults_of_file(path):
+def violations_in_file(path):
     name = str(path.relative_to(ROOT))
     text = path.read_text(encoding="utf-8")
     lines = text.splitlines()
     test = bool(re.search(r"_(test|fuzz|bench)\.cc$", name))
-    if len(lines) > MOST_LINES:
-        yield f"{name}: {len(lines)} lines, at most {MOST_LINES}"
+    if len(lines) > MAX_LINES:
+        yield f"{name}: {len(lines)} lines, at most {MAX_LINES}"
     for number, line in enumerate(lines, 1):
         if FORBIDDEN.search(line):
             yield f"{name}:{number}: {line.strip()}"
     if name.startswith("src/berth/") and not test:
-        yield from faults_of_includes(name, lines)
+        yield from violations_in_includes(name, lines)
     if name.startswith("include/"):
         for number, line in enumerate(lines, 1):
             included = re.match(r'#include (?:"(.*)"|<.*/)', line)
             if included and not (included[1] and (ROOT / "include" / included[1]).exists()):
-                yield f"{name}:{number}: the public face includes itself and the standard library alone"
+                yield f"{name}:{number}: public headers may include only public headers and the standard library"
     if path.suffix == ".h" and "#pragma once" not in text and "#ifndef BERTH_" not in text:
         yield f"{name}: no #pragma once"
-    yield from faults_of_functions(name, lines)
+    yield from violations_in_functions(name, lines)
 
 
-def faults_of_includes(name, lines):
-    storey = name.split("/")[2]
-    if storey not in STOREYS:
-        yield f"{name}: no such storey: {storey}"
+def violations_in_includes(name, lines):
+    layer = name.split("/")[2]
+    if layer not in LAYERS:
+        yield f"{name}: no such layer: {layer}"
         return
     for number, line in enumerate(lines, 1):
         included = re.match(r'#include "berth/(\w+)/', line)
-        if included and included[1] in STOREYS and STOREYS.index(included[1]) > STOREYS.index(storey):
-            yield f"{name}:{number}: {storey} may not include {included[1]}, which stands above it"
-        if storey in PURE and WORLD.search(line):
-            yield f"{name}:{number}: {storey} is pure: {line.strip()}"
+        if included and included[1] in LAYERS and LAYERS.index(included[1]) > LAYERS.index(layer):
+            yield f"{name}:{number}: {layer} may not include {included[1]}, which is above it"
+        if layer in PURE and WORLD.search(line):
+            yield f"{name}:{number}: {layer} is pure: {line.strip()}"
         for heavy, allowed in HEAVY.items():
             if f"#include <{heavy}" in line and allowed is not None and not any(
                     name.startswith(place) for place in allowed):
                 yield f"{name}:{number}: only {', '.join(sorted(allowed))} may include {heavy}"
 
 
-def faults_of_functions(name, lines):
-    """A function, as clang-format lays it out: from a line at its indent that ends in '{' and has a
-    ')' to the first '}' at that indent."""
+def violations_in_functions(name, lines):
+    """Functions that are too long. As clang-format lays them out, a function begins with a line that has a ')' and ends
+    in '{', and ends with the first '}' at the same indent."""
     start, indent = None, 0
     for number, line in enumerate(lines, 1):
         stripped = line.lstrip()
@@ -76,17 +87,17 @@ def faults_of_functions(name, lines):
             start = number
             while start > 1 and re.search(r"[^;{}:\s]$", lines[start - 2]) and not re.match(
                     r"\s*(//|#)", lines[start - 2]):
-                start -= 1  # its head takes several lines
+                start -= 1  # the head of the function has several lines
             indent = len(lines[start - 1]) - len(lines[start - 1].lstrip())
         elif start is not None and re.match(r"\s{%d}\}" % indent, line):
-            if number - start + 1 > MOST_FUNCTION_LINES:
-                yield f"{name}:{start}: a function of {number - start + 1} lines, at most {MOST_FUNCTION_LINES}"
+            if number - start + 1 > MAX_FUNCTION_LINES:
+                yield f"{name}:{start}: a function of {number - start + 1} lines, at most {MAX_FUNCTION_LINES}"
             start = None
 
 
-def faults_of_types(files):
-    """Two types of one name in one namespace of a storey: its files are compiled as units, so even in
-    anonymous namespaces such a program is ill-formed. Types within classes are indented and do not count."""
+def violations_in_types(files):
+    """Two types with the same name in the same namespace of a layer. The files of a layer are compiled as one unit, so such a
+    program is ill-formed even where the namespaces are anonymous. Types inside classes are indented and not checked."""
     places = {}
     for path in files:
         name = str(path.relative_to(ROOT))
@@ -106,17 +117,38 @@ def faults_of_types(files):
             yield f"{found[1]}: another {space}::{type_name} is at {found[0]}"
 
 
+def words_main(arguments):
+    check = words.Words(ROOT)
+    if "--update" in arguments:
+        print(check.update("--grow" in arguments))
+    elif "--lengths" in arguments:
+        print(check.lengths())
+    elif arguments:
+        names = [str(pathlib.Path(each).resolve().relative_to(ROOT)) for each in arguments]
+        by_file, _ = check.findings(names)
+        for each in (each for found in by_file.values() for each in found):
+            print(f"{each.file}:{each.line}: {each.word!r} ({each.advice}): {each.text}")
+    else:
+        print(check.counts())
+    return 0
+
+
 def main():
+    if sys.argv[1:2] == ["--words"]:
+        return words_main(sys.argv[2:])
+    if sys.argv[1:]:
+        sys.exit(__doc__)
     files = [path for folder in ("include", "src", "tests", "bench", "examples")
              for path in sorted((ROOT / folder).rglob("*")) if path.suffix in {".h", ".cc", ".c"}]
-    faults = [fault for path in files for fault in faults_of_file(path)]
-    faults += faults_of_types(files)
+    violations = [violation for path in files for violation in violations_in_file(path)]
+    violations += violations_in_types(files)
     users = [path for path in files if path.suffix == ".cc" and "_test" not in path.name
              and "#include <nlohmann/json.hpp>" in path.read_text(encoding="utf-8")]
-    if len(users) > HEAVY_JSON_FILES:
-        faults.append(f"nlohmann/json.hpp is included by {len(users)} files, at most {HEAVY_JSON_FILES}")
-    print("\n".join(faults) if faults else f"tidy: {len(files)} files, no faults")
-    return 1 if faults else 0
+    if len(users) > MAX_JSON_FILES:
+        violations.append(f"nlohmann/json.hpp is included by {len(users)} files, at most {MAX_JSON_FILES}")
+    violations += words.Words(ROOT).violations()
+    print("\n".join(violations) if violations else f"tidy: {len(files)} files, no violations")
+    return 1 if violations else 0
 
 
 if __name__ == "__main__":

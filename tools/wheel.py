@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""Makes the wheel of the Python package, for pip: the same bytes each time. Nothing is compiled: the package
-speaks to the `berth` command, which has to be in PATH where it is used.
+"""Builds the wheel of the Python package for pip. The output is reproducible. The package contains no compiled code; it
+needs the `berth` command in PATH.
 
     tools/wheel.py [DIRECTORY]    # default: build; then: pip install build/berth-…-py3-none-any.whl"""
 
@@ -19,8 +19,8 @@ def wheel(directory):
     about = f"berth-{version}.dist-info"
     files = {f"berth/{file.name}": file.read_bytes() for file in (ROOT / "python/berth").iterdir() if file.is_file()}
     files[f"{about}/METADATA"] = (
-        f"Metadata-Version: 2.1\nName: berth\nVersion: {version}\nSummary: searches, flows and runs on one machine or "
-        f"many\nLicense: Apache-2.0\nRequires-Python: >=3.8\nDescription-Content-Type: text/markdown\n\n"
+        f"Metadata-Version: 2.1\nName: berth\nVersion: {version}\nSummary: run experiments, searches and flows on "
+        f"GPUs\nLicense: Apache-2.0\nRequires-Python: >=3.8\nDescription-Content-Type: text/markdown\n\n"
         f"{(ROOT / 'docs/reference/python.md').read_text(encoding='utf-8')}").encode()
     files[f"{about}/WHEEL"] = b"Wheel-Version: 1.0\nGenerator: berth\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
     record = ""

@@ -136,7 +136,7 @@ BERTH_EXPORT void berth_reservation_destroy(berth_reservation* reservation);
 
 /* ---- Fleets of inference servers. ---- */
 
-/* Plans the fleet of a document (docs/reference/fleet.md); the answer is what
+/* Plans the fleet of a document (docs/reference/fleet-documents.md); the answer is what
  * `berth plan --json` prints of the plan. `time_limit_ms` 0: none. INVALID: with the entry and its
  * field. */
 BERTH_EXPORT int berth_plan(const char* document, size_t size, int64_t time_limit_ms, char** json,

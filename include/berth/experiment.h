@@ -18,7 +18,7 @@
 //   }
 //   auto best = study->best();
 //
-// The document is an experiment's file (docs/reference/files.md) with `passive: true` in place of `run`.
+// The document is an experiment's file (docs/reference/experiment-files.md) with `passive: true` in place of `run`.
 // Durability: what a call returned from is recorded. Ownership: a Study gives back what it claimed
 // and did not tell when it ends. Threads: a Study belongs to one thread at a time. Errors: invalid,
 // with the document's line and key; stale, where a claim's lease ran out and another has the trial;

@@ -1,6 +1,7 @@
 // The planner: how many of which accelerator a fleet of LLM inference servers needs, at the least
-// cost and within its service level objectives. A Fleet is read from documents (docs/reference/fleet.md has
-// their format and the formulas), edited, and asked.
+// cost and within its service level objectives. A Fleet is read from documents
+// (docs/reference/fleet-documents.md), edited, and asked. docs/explanation/fleet-model.md has the
+// formulas.
 //
 //   auto fleet = berth::Fleet::read_path("fleet.json");
 //   fleet->set("capacity.H100", 16);

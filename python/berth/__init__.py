@@ -1,14 +1,14 @@
-"""Berth from Python: nothing but the standard library, and the `berth` command.
+"""The Python package of Berth. It needs only the standard library and the `berth` command.
 
-In a script that Berth runs as a trial (outside of Berth it gets the defaults):
+In a script that Berth runs as a trial (without Berth, it gets the defaults):
 
     import berth
     p = berth.params(lr=0.1, width=32)
     ...
     berth.report(accuracy=0.93, loss=0.2)
 
-A search whose trials are functions, or a loop of your own. It is a run like any other: durable, shown by
-`berth show`, shared by all who open it, and gone on with by berth.load_study("study-1"):
+A search whose trials are functions, or a loop in your program. It is a durable run that `berth show` displays and that
+other processes can share. Continue it with berth.load_study("study-1"):
 
     study = berth.Study({"lr": {"min": 1e-4, "max": 1e-1, "scale": "log"}, "width": [16, 32, 64]}, goal="accuracy")
     study.optimize(lambda trial: train(**trial.params), n_trials=20)
@@ -40,7 +40,7 @@ _FLAGS = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false":
 
 
 def _as(default: Any, value: Any, name: str) -> Any:
-    """The value in the type of its default if that loses nothing; otherwise the value as it is."""
+    """Returns the value in the type of its default if that loses nothing; otherwise the unchanged value."""
     if isinstance(default, bool):
         flag = _FLAGS.get(str(value).lower())
         if flag is None:
@@ -56,7 +56,7 @@ def _as(default: Any, value: Any, name: str) -> Any:
 
 
 def _number(kind: type, value: str) -> Any:
-    """The text as a number; the text itself if it is not a number, or if digits would be lost (007)."""
+    """Returns the text as a number, or unchanged if it is not a number or would lose digits (007)."""
     try:
         number = kind(value)
     except ValueError:
@@ -65,7 +65,7 @@ def _number(kind: type, value: str) -> Any:
 
 
 def _given() -> dict[str, Any]:
-    """The values of this trial's parameters; many or long ones are in a file."""
+    """Returns the values of this trial's parameters. If they are many or long, they are in a file."""
     file = os.environ.get("BERTH_PARAMS_FILE")
     if "BERTH_PARAMS" in os.environ or not file:
         return json.loads(os.environ.get("BERTH_PARAMS", "{}"))
@@ -74,14 +74,14 @@ def _given() -> dict[str, Any]:
 
 
 def params(**defaults: Any) -> Params:
-    """This trial's parameters, over the defaults. Outside of Berth: the defaults."""
+    """Returns this trial's parameters, and the defaults of all others. Without Berth: the defaults."""
     given = decoded(_given())
     return Params({**defaults, **{name: _as(defaults.get(name), value, name) for name, value in given.items()}})
 
 
 def report(*metrics: Mapping[str, float], **more: float) -> None:
-    """Records metrics of this trial: report(loss=0.2), report({"val/top-1": 0.9}). A name has letters, digits
-    and any of _-./@; another one raises ValueError. A value that is not finite is recorded as missing."""
+    """Records metrics of this trial: report(loss=0.2), report({"val/top-1": 0.9}). A name consists of letters, digits
+    and _-./@; other names raise ValueError. A value that is not finite is recorded as missing."""
     values: dict[str, float] = {}
     for each in (*metrics, more):
         values.update(each)

@@ -23,7 +23,7 @@ os.register_at_fork(after_in_parent=_count_fork)
 
 
 def _has_forked_children() -> bool:
-    """Whether a child of this process runs the same program."""
+    """Returns true if a child of this process runs the same program, or if that is unknown."""
     try:
         program = os.readlink("/proc/self/exe")
         children = [child for task in os.listdir("/proc/self/task")
@@ -37,7 +37,7 @@ def _program_of(process: str) -> str | None:
     try:
         return os.readlink(f"/proc/{process}/exe")
     except OSError:
-        return None  # it has ended
+        return None  # the process has ended
 
 
 class _Claim:
@@ -48,7 +48,7 @@ class _Claim:
 
     @property
     def shared(self) -> bool:
-        """Whether another process may end the trial."""
+        """True if another process may end the trial."""
         return self.pickled or (self.forks != _forks and _has_forked_children())
 
 
@@ -77,13 +77,13 @@ class Claims:
         return claim is not None and not claim.shared
 
     def is_gone(self, trial: str) -> bool:
-        """Whether nothing refers to the trial or its parameters any more."""
+        """Returns true if no reference to the trial or its parameters is left."""
         claim = self._claims.get(_label(trial))
         return claim is not None and not claim.shared and all(reference() is None for reference in claim.objects)
 
     def only_here(self, trials: Iterable[str]) -> bool:
-        """Whether only the calling thread can end these trials. Background threads that were there before the
-        study, such as those of a notebook, do not count."""
+        """Returns true if only the calling thread can end these trials. Background threads that are older than the
+        study, such as those of a notebook, are ignored."""
         others = [thread for thread in other_threads() if not (thread.daemon and thread in self._earlier)]
         processes = sys.modules.get("multiprocessing")
         if others or (processes is not None and processes.active_children()):

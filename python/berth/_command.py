@@ -1,4 +1,4 @@
-"""The `berth` command: one process a call, and one that a study speaks to over a pipe."""
+"""The `berth` command: one process for each call, and one for each study, connected by a pipe."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from ._values import scalar
 
 
 class Failed(Exception):
-    """What `berth` said when it did not do what was asked; `code` is its exit code. For a study, `kind` gives
-    more: "stale" is a claim that is over."""
+    """An error that `berth` reported. `code` is its exit code. For a study, `kind` has the kind of the error: "stale"
+    means that the claim has expired."""
 
     def __init__(self, message: str, code: int, kind: str = "") -> None:
         super().__init__(message)
@@ -36,7 +36,7 @@ def said(text: str, code: int) -> Failed:
 
 
 def run_berth(*arguments: str, okay: Sequence[int] = (0,), text: str = "") -> Any:
-    """What a command prints as JSON; `text` is its standard input."""
+    """Returns the JSON that a command prints; `text` is its standard input."""
     done = subprocess.run([binary(), "--json", *arguments], text=True, capture_output=True, input=text)
     if done.returncode not in okay:
         raise said(done.stderr, done.returncode)
@@ -48,7 +48,7 @@ class _ErrandThread(threading.Thread):
 
 
 class Errand:
-    """One request and its answer. The main thread leaves it to another thread, which no Ctrl-C reaches: the
+    """One request and its answer. The main thread passes it to another thread, which Ctrl-C does not interrupt: the
     answer is read even if the main thread no longer waits for it."""
 
     def __init__(self, pipe: Pipe, request: dict[str, Any]) -> None:
@@ -75,7 +75,7 @@ class Errand:
         """Runs it in a separate thread."""
         try:
             _ErrandThread(target=self._run, name="berth-errand", daemon=True).start()
-        except RuntimeError:  # the interpreter ends: it starts no threads
+        except RuntimeError:  # the interpreter is shutting down and starts no threads
             self._run()
 
     def answer(self) -> dict[str, Any]:
@@ -98,32 +98,32 @@ class Errand:
 
 
 def other_threads() -> list[threading.Thread]:
-    """All threads but this one and those of errands."""
+    """Returns all threads except this one and those of errands."""
     return [thread for thread in threading.enumerate()
             if thread is not threading.current_thread() and not isinstance(thread, _ErrandThread)]
 
 
 class Pipe:
-    """`berth study` in a separate process: requests and answers, a line each, from any thread. When the
-    pipe closes, as when Python is killed, it releases the trials whose results were not reported."""
+    """A `berth study` process: requests and answers of one line each, from any thread. When the pipe closes, also
+    because Python was killed, the process releases the trials without a result."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._pid, self._broken = os.getpid(), False
-        self._exchanging: int | None = None  # the thread that does
+        self._exchanging: int | None = None  # the thread that exchanges a request
         self._errors: IO[str] = tempfile.TemporaryFile("w+")
-        # A Ctrl-C is for Python: it may want to record the result of its trial.
+        # Ctrl-C must reach Python only: the program may still record the result of its trial.
         self._process = subprocess.Popen([binary(), "study"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                          stderr=self._errors, start_new_session=True)
 
     @property
     def usable(self) -> bool:
-        """Whether requests may be sent. A child of this process may not use the same pipe."""
+        """True if requests may be sent. A child of this process must not use the same pipe."""
         return self._pid == os.getpid() and not self._broken and self._process.poll() is None
 
     @property
     def busy_here(self) -> bool:
-        """Whether this thread is within an exchange: a finalizer that runs there cannot begin another."""
+        """True if this thread is in an exchange: a finalizer in this thread cannot start another one."""
         return self._exchanging == threading.get_ident()
 
     def errand(self, **request: Any) -> Errand:
@@ -133,7 +133,7 @@ class Pipe:
         return self.errand(**request).answer()
 
     def exchange(self, request: bytes) -> dict[str, Any]:
-        """Sends a line and reads the answer. From the main thread only through an Errand."""
+        """Sends a line and reads the answer. The main thread must use an Errand."""
         with self._lock:
             assert self._process.stdin and self._process.stdout
             self._exchanging = threading.get_ident()
@@ -141,11 +141,11 @@ class Pipe:
                 self._process.stdin.write(request)
                 self._process.stdin.flush()
                 line = self._process.stdout.readline()
-            except (BrokenPipeError, ValueError):  # ValueError: it was closed
+            except (BrokenPipeError, ValueError):  # ValueError: the pipe was closed
                 line = b""
             except BaseException:  # the next request would get the answer of this one
                 self._broken = True
-                self._process.terminate()  # it gives back what it holds
+                self._process.terminate()  # it releases its trials
                 raise
             finally:
                 self._exchanging = None
@@ -180,7 +180,7 @@ class Pipe:
 
 
 def encoded_other(value: Any) -> Any:
-    """What json cannot write by itself: numbers of numpy and its like."""
+    """Converts values that json cannot write, such as numpy numbers."""
     plain = scalar(value)
     if type(plain) not in (bool, int, float, str):
         raise TypeError(f"{value!r} of type {type(value).__name__} cannot be written as JSON")

@@ -1,4 +1,4 @@
-"""Runs of any kind, from outside."""
+"""Access to runs of any kind."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Params(dict):  # type: ignore[type-arg]
 
 
 class Trial:
-    """One trial as berth reports it: id, state, params, metrics, and the rest in `record`."""
+    """A trial: id, state, params and metrics; `record` has all fields of `berth show --json`."""
 
     def __init__(self, record: dict[str, Any]) -> None:
         self.record = record
@@ -54,7 +54,7 @@ class Run:
         return [Trial(task) for task in run_berth("show", self.name, *options)["tasks"]]
 
     def best(self) -> Trial | None:
-        """The best trial; None if there is none yet."""
+        """Returns the best trial, or None before a trial has a score."""
         try:
             return Trial(run_berth("best", self.name))
         except Failed as failure:
@@ -63,9 +63,9 @@ class Run:
             raise
 
     def wait(self, timeout: float | None = None) -> str:
-        """Until it has ended; its state then, or now if the time (in seconds) is over before."""
+        """Waits until the run ends, for `timeout` seconds at most, and returns its state."""
         patience = [] if timeout is None else ["--timeout", f"{math.ceil(timeout * 1000)}ms"]
-        run_berth("wait", self.name, *patience, okay=range(256))  # a command ends with its own code
+        run_berth("wait", self.name, *patience, okay=range(256))  # it may return the exit code of a command
         state: str = self.record()["state"]
         return state
 
@@ -73,7 +73,7 @@ class Run:
         run_berth("stop", self.name)
 
     def trials_dataframe(self) -> Any:
-        """A pandas DataFrame with a row a trial: trial, state, params_…, metrics_…, started, ended."""
+        """Returns a pandas DataFrame with one row per trial: trial, state, params_…, metrics_…, started, ended."""
         import pandas  # type: ignore[import]
 
         return pandas.DataFrame([{"trial": trial.id, "state": trial.state,
@@ -83,7 +83,7 @@ class Run:
                                   "ended": pandas.to_datetime(trial.record["ended"])} for trial in self.trials()])
 
     def _repr_html_(self) -> str:
-        """In a notebook: the best twenty."""
+        """Shows the best twenty trials in a notebook."""
         document = run_berth("show", self.name)
         goal = (document["goals"] or [{}])[0].get("metric")
         trials = self.trials(goal if any(goal in t["metrics"] for t in document["tasks"]) else None)[:20]
@@ -97,7 +97,7 @@ class Run:
 
 
 def run(file: str | PathLike[str], *options: str) -> Run:
-    """Starts the run of a file in the background; options as of `berth run`."""
+    """Starts the run of a file in the background. `options` are those of `berth run`."""
     return Run(run_berth("run", "--detach", *options, str(file))["run"]["id"])
 
 
@@ -106,7 +106,7 @@ def runs() -> list[str]:
 
 
 def compare(*names: Run | str, metric: str | None = None, direction: str | None = None) -> dict[str, Any]:
-    """The output of `berth compare --json`."""
+    """Returns the output of `berth compare --json`."""
     options = [*(["--metric", metric] if metric else []), *(["--direction", direction] if direction else [])]
     document: dict[str, Any] = run_berth("compare", *(one.name if isinstance(one, Run) else one for one in names), *options)
     return document

@@ -1,4 +1,4 @@
-"""A search whose trials are carried out here: berth proposes, claims and records."""
+"""A search whose trials run in this program, while berth proposes, claims and records them."""
 
 from __future__ import annotations
 
@@ -18,36 +18,36 @@ from ._runs import Params, Run, Trial
 from ._values import decoded, encoded, encoded_bound, encoded_choices, encoded_space
 
 Value = Union[float, Sequence[float], Mapping[str, float]]
-_OPEN_END = 1_000_000  # trials: as many as a study may have
-_MOST_VALUES = 10_000_000  # of all of them
-_WARN_AFTER = 5.0  # seconds that an ask has waited for trials of this program
+_OPEN_END = 1_000_000  # maximum number of trials in a study
+_MOST_VALUES = 10_000_000  # maximum number of parameter values in all trials
+_WARN_AFTER = 5.0  # seconds that an ask waits for trials of this program before it warns
 
 
 class Pruned(Exception):
-    """Raised within an objective: the trial ends early, and counts with what it has reported."""
+    """Raise it in an objective to end the trial early. The trial keeps its reports."""
 
 
 class StudyTrial(Trial):
-    """A trial that was asked for and whose result is to be reported."""
+    """A trial of a study that this process evaluates."""
 
     def __init__(self, study: Study, record: dict[str, Any], token: int) -> None:
         super().__init__(record)
         self.study = study
-        self.token: int | None = token  # None: it was released
+        self.token: int | None = token  # None after a release
         self._prune: str | None = None
 
     def __getstate__(self) -> dict[str, Any]:
-        self.study._claims.share(self.id)  # another process may tell it
+        self.study._claims.share(self.id)  # another process may record its result
         return self.__dict__
 
     @property
     def number(self) -> int:
-        """1, 2, … in the order of proposals."""
+        """The number of the trial: 1, 2, … in the order of proposals."""
         return int(self.id.rpartition("/")[2].partition("@")[0])
 
     def suggest_float(self, name: str, low: float | None = None, high: float | None = None, *,
                       log: bool = False) -> float:
-        """This trial's value of the range. Without bounds: of the range as the space has it."""
+        """Returns this trial's value of the range. Without bounds, the space defines the range."""
         return float(self._range(name, low, high, "float", log))
 
     def suggest_int(self, name: str, low: int | None = None, high: int | None = None, *, log: bool = False) -> int:
@@ -57,8 +57,8 @@ class StudyTrial(Trial):
         return value
 
     def suggest_categorical(self, name: str, choices: Sequence[Any]) -> Any:
-        """One of the choices: None, true or false, numbers, text, and lists, tuples and dicts of these. Scalars
-        of numpy become those of Python."""
+        """Returns one of the choices. Choices are None, booleans, numbers, text, and lists, tuples and dicts of these.
+        numpy scalars become Python scalars."""
         return self._suggest(name, encoded_choices(choices, name))
 
     def _range(self, name: str, low: float | None, high: float | None, kind: str, log: bool) -> Any:
@@ -73,30 +73,33 @@ class StudyTrial(Trial):
         return self.params[name]
 
     def report(self, value: float | None = None, step: int | None = None, **metrics: float) -> None:
-        """Records immediately what the trial has reached so far: report(0.7) of the goal, report(loss=0.2) of
-        any metric. Steps are the reports of the goal in their order; `step` is there for the reader. A
-        value that is not a finite number is recorded as missing."""
+        """Records an intermediate result immediately: report(0.7) for the goal, report(loss=0.2) for any metric. The steps
+        are the reports of the goal in their order; `step` is only a comment for readers of the code. A value that is
+        not a finite number is recorded as missing."""
         if value is not None:
             metrics[self.study.goals[0]] = value
         token = {} if self.token is None else {"token": self.token}
-        told = self.study._call(report=self.id, **token, metrics=_floats(metrics))
-        self._prune = told["prune"] or self._prune
+        answer = self.study._call(report=self.id, **token, metrics=_floats(metrics))
+        self._prune = answer["prune"] or self._prune
 
     def should_prune(self) -> bool:
-        """Whether the study's early_stop has decided by the reports that the trial is not worth its end."""
+        """Returns true if the study's early_stop has decided, by the reports, that the trial should end."""
         return self._prune is not None
 
 
 class Study(Run):
-    """A search whose trials are carried out by this program, and by others who open it.
+    """A search whose trials run in this program, and in other programs that open it.
 
-    `space`: names to a list of choices, one value, or a range {"min", "max", "scale", "type"}, as in a
-    file; None: it becomes known as trials ask for it (trial.suggest_float and so on). `goal`: a metric, or
-    a list of them; `direction`: "max" or "min", or one for each goal. `search`: as in a file; None: auto,
-    or every point where all are choices; without samples it continues as long as trials are asked for.
-    `parallel`: how many trials may run at the same time; None: no limit. `warm_start`: another
-    run, or several, whose best points are tried first. `lease`: seconds after which the trial of a process that has gone silent comes
-    back. `more`: further keys of an experiment's file, such as constraints, early_stop, retries and timeout.
+    space: a dict from names to a list of choices, one value, or a range {"min", "max", "scale", "type"}, as in an
+        experiment file. None: trials declare it (trial.suggest_float and similar).
+    goal: a metric or a list of metrics.
+    direction: "max" or "min", or a list with one for each goal.
+    search: as in an experiment file. None: auto, or every point if all parameters are choices. Without samples, the
+        search continues as long as ask() is called.
+    parallel: the maximum number of unfinished trials. None: no limit.
+    warm_start: a run, or several, whose best points are tried first.
+    lease: seconds after which the trial of a process that does not respond is given out again.
+    more: other keys of an experiment file, such as constraints, early_stop, retries and timeout.
     """
 
     def __init__(self, space: Mapping[str, Any] | None = None, goal: str | Sequence[str] = "score",
@@ -126,23 +129,23 @@ class Study(Run):
 
     @classmethod
     def open(cls, name: str) -> Study:
-        """Opens an existing study, of this or another program. A stopped study continues."""
+        """Opens an existing study of this or another process. A stopped study continues."""
         study = cls.__new__(cls)
         study._begin({"open": getattr(name, "name", name)})
         return study
 
     def _begin(self, request: dict[str, Any]) -> None:
-        self._opening = threading.RLock()  # finalizers may ask within it
+        self._opening = threading.RLock()  # reentrant, because finalizers may call it
         self._claims = Claims()
         self._pipe = Pipe()
         try:
-            told = self._pipe.call(**request)
+            answer = self._pipe.call(**request)
         except BaseException:
             self._pipe.close()
             raise
-        self.name: str = told["study"]
-        self.goals: list[str] = [goal["metric"] for goal in told["goals"]]
-        self._maximize: list[bool] = [goal["direction"] == "max" for goal in told["goals"]]
+        self.name: str = answer["study"]
+        self.goals: list[str] = [goal["metric"] for goal in answer["goals"]]
+        self._maximize: list[bool] = [goal["direction"] == "max" for goal in answer["goals"]]
 
     def __getstate__(self) -> dict[str, Any]:
         self._claims.share_all()
@@ -158,7 +161,7 @@ class Study(Run):
         self.close()
 
     def close(self) -> None:
-        """Releases the trials that were asked for and not reported. So does the end of the program."""
+        """Releases the trials without a result. The end of the program does the same."""
         self._pipe.close()
 
     def __del__(self) -> None:
@@ -170,7 +173,7 @@ class Study(Run):
 
     def _usable_pipe(self) -> Pipe:
         with self._opening:
-            if not self._pipe.usable:  # a child of the process that opened it, or the pipe's end has died
+            if not self._pipe.usable:  # a child of the process that opened it, or berth study has died
                 self._pipe.close()
                 pipe = Pipe()
                 try:
@@ -182,13 +185,13 @@ class Study(Run):
             return self._pipe
 
     def ask(self, wait: bool = True) -> StudyTrial | None:
-        """The next trial, claimed by this process until it is reported; None when there are no more. Waits
-        while what comes next depends on trials that are out; with wait=False that is None too. Failed: it
-        depends on trials of this program alone, and nothing else in this program could end them."""
+        """Returns the next trial, which belongs to this process until its result is recorded; None if there are no more.
+        Waits while the next trial depends on unfinished ones; with wait=False it returns None instead. Raises Failed
+        if it depends only on trials of this program that no other thread or process can end."""
         return self._ask(None if wait else 0)
 
     def _ask(self, end: float | None, stop: threading.Event | None = None) -> StudyTrial | None:
-        """Waits until then at most, by time.monotonic(), and for as long as `stop` is not set."""
+        """Waits until the time `end` of time.monotonic() at most, and only while `stop` is not set."""
         pause, stop, began = 0.01, stop or threading.Event(), time.monotonic()
         while not stop.is_set():
             answer = self._ask_once()
@@ -216,14 +219,14 @@ class Study(Run):
             trial = StudyTrial(self, answer["trial"], answer["token"])
             self._claims.add(trial)
             return trial
-        except BaseException:  # a Ctrl-C, say: the caller does not get the trial
+        except BaseException:  # for example Ctrl-C: the caller does not get the trial
             errand.abandon(lambda late: pipe.errand(release=late["trial"]["id"], token=late["token"]).begin()
                            if "trial" in late else None)
             raise
 
     def _free_own(self, labels: Sequence[str]) -> bool:
-        """An ask waits for these trials, all of this process. Releases those whose objects are gone. Returns
-        whether there were any. Failed: nothing in this program can end the others."""
+        """Releases those of these trials, which an ask waits for, whose objects no longer exist. Returns true if there were
+        any. Raises Failed if no other thread or process can end the remaining ones."""
         gone = list(filter(self._claims.is_gone, labels))
         if not gone and labels and self._claims.only_here(labels):
             gc.collect()  # the references of a caught exception are cycles
@@ -237,11 +240,11 @@ class Study(Run):
             self._claims.remove(label)
         if not gone and labels and self._claims.only_here(labels):
             raise Failed(f"{self.name}: the next trial depends on trials that this program has asked for and not ended "
-                         f"({', '.join(labels)}): tell, fail or release them", 1, "busy")
+                         f"({', '.join(labels)}): call tell(), fail() or release() for them", 1, "busy")
         return bool(gone)
 
     def release(self, trial: StudyTrial) -> None:
-        """Returns it: the next ask, of this program or another, may get it. tell() still accepts it."""
+        """Releases the trial: the next ask, of this program or another, may get it. tell() still accepts it."""
         if trial.token is None:
             return
         self._call(release=trial.id, token=trial.token)
@@ -249,7 +252,7 @@ class Study(Run):
         self._claims.remove(trial.id)
 
     def _release_left(self, trial: StudyTrial) -> None:
-        """The same of a trial that a loop was left with, if it is still this process's alone."""
+        """Releases a trial whose loop was left, if only this process can end it."""
         if not self._claims.is_unshared(trial.id) or not self._pipe.usable:
             return
         if self._pipe.busy_here:
@@ -258,7 +261,7 @@ class Study(Run):
         try:
             self.release(trial)
         except Failed:
-            pass  # it is over
+            pass  # the claim has expired
 
     def tell(self, trial: Trial | str, *values: float, **metrics: float) -> None:
         """Records the result: tell(trial, 0.93), or tell(trial, accuracy=0.93, loss=0.2). Durable on return. A
@@ -272,7 +275,7 @@ class Study(Run):
         self._tell(trial, "failed", reason=reason)
 
     def prune(self, trial: Trial | str) -> None:
-        """It ends early, with what it has reported."""
+        """Ends the trial early. The trial keeps its reports."""
         self._tell(trial, "pruned", reason=getattr(trial, "_prune", None) or "pruned")
 
     def _tell(self, trial: Trial | str, state: str, **more: Any) -> None:
@@ -283,7 +286,7 @@ class Study(Run):
         self._claims.remove(label)
 
     def __iter__(self) -> Iterator[StudyTrial]:
-        """All further trials. A loop that is left before its trial has ended releases the trial."""
+        """Yields all further trials. If the loop is left before its trial has ended, the trial is released."""
         while (trial := self.ask()) is not None:
             try:
                 yield trial
@@ -294,10 +297,12 @@ class Study(Run):
     def optimize(self, objective: Callable[[StudyTrial], Value], n_trials: int | None = None, n_jobs: int = 1,
                  timeout: float | None = None, callbacks: Iterable[Callable[[Study, StudyTrial], Any]] = (),
                  catch: type[BaseException] | tuple[type[BaseException], ...] = ()) -> None:
-        """Calls `objective` with trials until the study has no more, or `n_trials` of them were begun here, or
-        `timeout` seconds are over; in `n_jobs` threads (-1: one a core). It returns the score, one for
-        each goal, or a dict of metrics; it may raise Pruned. Another exception fails the trial, and ends
-        this too unless it is one of `catch`. Each of `callbacks` is called with the study and the trial."""
+        """Calls `objective` with trials in `n_jobs` threads (-1: one per core). Ends when the study has no more trials,
+        `n_trials` were started by this call, or `timeout` seconds have passed.
+
+        The objective returns a score, one for each goal, or a dict of metrics; it may raise Pruned. Any other exception
+        fails the trial, and ends optimize() unless it is one of `catch`. Each of `callbacks` is called with the study
+        and the trial."""
         end = None if timeout is None else time.monotonic() + timeout
         left = iter(range(n_trials)) if n_trials is not None else iter(int, 1)
         lock, broken, callbacks = threading.Lock(), threading.Event(), tuple(callbacks)
@@ -314,13 +319,13 @@ class Study(Run):
                         return
                     if broken.is_set():
                         return self._release_left(trial)
-                    self._carry_out(objective, trial, catch)
+                    self._evaluate(objective, trial, catch)
                     for callback in callbacks:
                         callback(self, trial)
                 except BaseException:
                     broken.set()
                     if trial is not None:
-                        self._release_left(trial)  # a second Ctrl-C, say, came before it had ended
+                        self._release_left(trial)  # for example a second Ctrl-C before it had ended
                     raise
 
         jobs = (os.cpu_count() or 1) if n_jobs == -1 else n_jobs
@@ -330,12 +335,12 @@ class Study(Run):
             try:
                 for job in [pool.submit(work) for _ in range(jobs)]:
                     job.result()
-            except BaseException:  # a Ctrl-C, say: no thread begins another trial
+            except BaseException:  # for example Ctrl-C: no thread starts another trial
                 broken.set()
                 raise
 
-    def _carry_out(self, objective: Callable[[StudyTrial], Value], trial: StudyTrial,
-                   catch: type[BaseException] | tuple[type[BaseException], ...]) -> None:
+    def _evaluate(self, objective: Callable[[StudyTrial], Value], trial: StudyTrial,
+                  catch: type[BaseException] | tuple[type[BaseException], ...]) -> None:
         try:
             metrics = self._metrics_of(objective(trial))
             trial.state = "done"
@@ -348,12 +353,12 @@ class Study(Run):
             trial.state = "failed"
             over = not self._end(trial, lambda: self.fail(trial, f"{type(error).__name__}: {error}"))
             if over and isinstance(error, Failed) and error.kind == "stale":
-                return  # this process was frozen, say, and another has the trial now
+                return  # for example this process was frozen, and another one has the trial now
             if not isinstance(error, catch):
                 raise
 
     def _end(self, trial: StudyTrial, end: Callable[[], None]) -> bool:
-        """False: the claim of the trial is over."""
+        """Returns false if the claim of the trial has expired."""
         try:
             end()
         except Failed as failure:
@@ -364,7 +369,7 @@ class Study(Run):
         return True
 
     def _metrics_of(self, value: Any) -> dict[str, Any]:
-        """What an objective returned, by the names of metrics."""
+        """Returns the result of an objective by the names of metrics."""
         if isinstance(value, Mapping):
             return _floats(value)
         values = _numbers(value)
@@ -373,21 +378,21 @@ class Study(Run):
         return dict(zip(self.goals, values))
 
     def enqueue(self, params: Mapping[str, Any]) -> Trial:
-        """A trial to be asked for before anything new is proposed; what it does not name is proposed."""
+        """Adds a trial that ask() returns before any new proposal. Parameters that it does not name are proposed."""
         point = {name: encoded(value, name) for name, value in params.items()}
         return Trial(self._call(enqueue=point)["trial"])
 
     def set_samples(self, samples: int) -> None:
-        """The total number of trials: a higher number lets a finished study continue."""
+        """Sets the total number of trials. A higher number lets a finished study continue."""
         self._call(samples=samples)
 
     def trials(self, sort: str | None = None) -> list[Trial]:
         return super().trials(sort) if sort else [Trial(task) for task in self._call(show=True)["tasks"]]
 
     def best(self) -> Trial | None:
-        """The best trial by the first goal; None if there is none yet."""
-        told = self._call(best=True)["trial"]
-        return Trial(told) if told else None
+        """Returns the best trial by the first goal, or None before a trial has a score."""
+        record = self._call(best=True)["trial"]
+        return Trial(record) if record else None
 
     @property
     def best_trial(self) -> Trial:
@@ -406,19 +411,19 @@ class Study(Run):
 
     @property
     def best_trials(self) -> list[Trial]:
-        """The Pareto front of several goals: those that no other is better than in all of them."""
+        """The Pareto front of several goals: the trials that no other trial beats in all goals."""
         document = self._call(show=True)
         front = document["front"] if len(self.goals) > 1 else [self.best_trial.id]
         return [Trial(task) for task in document["tasks"] if task["id"] in front]
 
 
 def load_study(name: str) -> Study:
-    """The study of that name, as Study.open() gives it."""
+    """Opens the study of that name, like Study.open()."""
     return Study.open(name)
 
 
 def _search(space: Mapping[str, Any], search: Mapping[str, Any] | None, samples: int | None) -> dict[str, Any] | None:
-    """Without a number of samples, as many as there may be."""
+    """Returns the `search` of the experiment. Without a number of samples, it has the maximum."""
     def every_point(spec: Any) -> bool:
         return not isinstance(spec, Mapping) or "min" not in spec or "n" in spec
 
@@ -433,18 +438,18 @@ def _search(space: Mapping[str, Any], search: Mapping[str, Any] | None, samples:
 
 
 def _floats(metrics: Mapping[str, Any]) -> dict[str, float | str]:
-    """The metrics as JSON can have them: a value that is not finite is a text."""
+    """Returns the metrics for JSON: a value that is not finite becomes text."""
     numbers = {name: float(value) for name, value in metrics.items()}
     return {name: value if math.isfinite(value) else str(value) for name, value in numbers.items()}
 
 
 def _numbers(score: Any) -> list[float]:
-    """One number, or several. An array or tensor without dimensions is one, whatever its class says of iteration."""
+    """Returns one number or several. An array or tensor without dimensions is one number, even if its class is iterable."""
     if isinstance(score, (str, bytes)) or score is None:
         raise TypeError(f"the objective returned {score!r}: expected a score, one for each goal, or a dict of metrics")
     if not isinstance(score, (list, tuple)) and getattr(score, "ndim", 0) == 0:
         try:
             return [float(score)]
         except TypeError:
-            pass  # a generator, say
+            pass  # for example a generator
     return [float(each) for each in score]

@@ -1,4 +1,4 @@
-"""Values of parameters: in Python, and as berth records them."""
+"""Conversion of parameter values between Python and their recorded form."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ _TUPLE = "__tuple__"  # JSON has no tuples: (1, 2) is recorded as {"__tuple__": 
 
 
 def scalar(value: Any) -> Any:
-    """The Python value of a numpy scalar, or of an array or tensor without dimensions; others unchanged."""
+    """Returns a numpy scalar, or an array or tensor without dimensions, as a Python value; others unchanged."""
     if callable(getattr(value, "item", None)) and getattr(value, "ndim", 0) == 0:
         return value.item()
     return value
 
 
 def encoded(value: Any, name: str) -> Any:
-    """The value of the parameter `name` as JSON from which decoded() makes an equal value of the same type.
-    TypeError or ValueError: the value cannot be recorded."""
+    """Returns the value of the parameter `name` as JSON, from which decoded() makes an equal value of the same type.
+    Raises TypeError or ValueError if that is impossible."""
     if not isinstance(value, (str, int, float)):
         value = scalar(value)
     if value is None or isinstance(value, bool):
@@ -48,7 +48,7 @@ def encoded(value: Any, name: str) -> Any:
 
 
 def decoded(value: Any) -> Any:
-    """The Python value of what encoded() made."""
+    """Returns the Python value for JSON that encoded() made."""
     if isinstance(value, list):
         return [decoded(item) for item in value]
     if isinstance(value, dict):
@@ -76,7 +76,7 @@ def encoded_bound(value: Any, name: str) -> float:
 
 
 def encoded_space(space: Mapping[str, Any]) -> dict[str, Any]:
-    """A space as the `params` of an experiment's file."""
+    """Returns a space as the `params` of an experiment file."""
     def one_or_more(values: Any, name: str) -> Any:
         return encoded_choices(values, name) if _is_list(values) else [encoded(values, name)]
 
@@ -101,5 +101,5 @@ def _is_list(value: Any) -> bool:
 
 
 def text(value: Any) -> str:
-    """An encoded value as a command gets it."""
+    """Returns an encoded value as text for a command line."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, separators=(",", ":"))

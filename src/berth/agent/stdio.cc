@@ -14,7 +14,8 @@ Status serve_stdio(os::Env& env, const std::string& directory) {
   if (!connected) {
     const bool none = connected.error().kind == ErrorKind::not_found;
     const auto& said = connected.error().message;
-    if (none) BERTH_TRY(env.write_all(out, fmt::format("\n{}continue there: {}\n", kCannot, said)));
+    if (none)
+      BERTH_TRY(env.write_all(out, fmt::format("\n{}continue on this host: {}\n", kCannot, said)));
     return std::unexpected(connected.error());
   }
   const os::Fd& socket = *connected;

@@ -1,6 +1,6 @@
 // What the control loop publishes for Prometheus, in its text format, under the names that
 // autoscalers read: HPA and KEDA look for wva_desired_replicas, older ones for
-// inferno_desired_replicas. docs/reference/fleet.md, "The control loop".
+// inferno_desired_replicas. docs/reference/fleet-commands.md, "berth autoscale".
 //
 // Pure.
 #pragma once

@@ -100,7 +100,7 @@ std::string decoded_chunks(std::string_view text, std::size_t part, std::size_t 
 }
 
 TEST(ChunkDecoder, EndsWhereTheBodyEnds) {
-  for (const std::size_t part : {1, 2, 7, 1000}) {
+  for (const std::size_t part : {1U, 2U, 7U, 1000U}) {
     EXPECT_EQ(decoded_chunks("3\r\nabc\r\n0A;x=\"y\"\r\n0123456789\r\n000\r\n\r\nGET /", part),
               "abc0123456789|GET /");
     EXPECT_EQ(decoded_chunks("0\r\nX: a\r\nY: b\r\n\r\nGET /", part), "|GET /");
@@ -110,7 +110,7 @@ TEST(ChunkDecoder, EndsWhereTheBodyEnds) {
 }
 
 TEST(ChunkDecoder, WrongSyntaxIsRefused) {
-  for (const std::size_t part : {1, 2, 7, 1000}) {
+  for (const std::size_t part : {1U, 2U, 7U, 1000U}) {
     for (const char* text : {"3\nabc\n0\n\n", "3\r\nabcd\r\n0\r\n\r\n", "3 \r\nabc\r\n0\r\n\r\n",
                              "0x3\r\nabc\r\n0\r\n\r\n", "-3\r\nabc\r\n0\r\n\r\n", "\r\n", "g\r\n",
                              ";x\r\n", "3\r\nabc0\r\n\r\n", "3\rabc", "0\r\nGET / HTTP/1.1\r\n\r\n",

@@ -211,8 +211,8 @@ Status serve(os::Env& env, std::span<const Route> routes, const ServerOptions& o
   const int port = server.bind(options.host, options.port);
   if (port < 0)
     return fail(ErrorKind::io,
-                "cannot listen at {}:{}: another process may listen there, or the address is not "
-                "on this machine",
+                "cannot listen at {}:{}: another process may use that address, or it is not an "
+                "address of this machine",
                 options.host, options.port);
   std::future<bool> done;
   {

@@ -128,10 +128,14 @@ std::string_view nearest_of(std::string_view text, std::span<const std::string> 
 }
 
 std::string_view near_miss(std::string_view text, std::span<const std::string> candidates) {
-  constexpr std::size_t kLeast = 5, kMost = 64;
-  if (text.size() < kLeast || text.size() > kMost) return {};
-  for (const std::string_view candidate : candidates)
-    if (candidate.size() >= kLeast && edit_distance(text, candidate) == 1) return candidate;
+  constexpr std::size_t kFewest = 4, kLong = 8, kMost = 64;
+  if (text.size() > kMost) return {};
+  for (const std::string_view candidate : candidates) {
+    const std::size_t letters = std::min(text.size(), candidate.size());
+    const std::size_t allowed = letters < kFewest ? 0 : letters < kLong ? 1 : 2;
+    if (candidate.size() > kMost || letters < 2 || text == candidate) continue;
+    if (edit_distance(lower(text), lower(candidate)) <= allowed) return candidate;
+  }
   return {};
 }
 

@@ -18,12 +18,13 @@ std::string join(std::span<const std::string> parts, std::string_view separator)
 std::string variable_name(std::string_view name);
 /// At most `most` bytes, control characters made visible, for use within a message.
 std::string clip(std::string_view text, std::size_t most = 80);
-/// The candidate with the least edit distance to `text`, where that is near enough to be meant.
+/// Returns the candidate with the smallest edit distance to `text`, if at most half of the letters
+/// differ.
 std::string_view nearest(std::string_view text, std::span<const std::string_view> candidates);
-/// The nearest candidate, if it is much nearer: at most a third of the letters differ.
+/// Returns the nearest candidate if at most a third of the letters differ.
 std::string_view nearest_of(std::string_view text, std::span<const std::string> candidates);
-/// The candidate that one letter more, less or another makes of `text`, where both have five
-/// letters or more: who wrote the one meant the other.
+/// Returns the candidate that `text` is probably a misspelling of: the same letters in another case,
+/// or one letter wrong (two, from eight letters on) where both have at least four; "" for none.
 std::string_view near_miss(std::string_view text, std::span<const std::string> candidates);
 /// Escaped for /bin/sh: bare where it is made only of [A-Za-z0-9_@%+=:,./-], else in quotes.
 std::string shell_quote(std::string_view text);

@@ -1,4 +1,5 @@
 // berth advise: what the steps of a flow are to ask for, judged by what they used.
+#include "berth/cli/shared_options.h"
 #include "berth/run/advice.h"
 
 #include <algorithm>
@@ -25,13 +26,13 @@ struct AdviseOptions {
 
   void add_to(Options& options) {
     options.json(json);
-    options.value("FILE|RUN", of, "a flow or an experiment, or a run of it").required();
+    add_run(options, of, "FILE|RUN", "Experiment or flow, or a run of it");
     options.footer(
+        "A step with mem: auto (or cpu, or timeout) gets these values automatically.\n"
+        "\n"
         "Examples:\n"
-        "  berth advise count.yaml   what its steps used in its latest 20 runs, and are to ask "
-        "for\n"
-        "  berth advise count-7      the same, by the name of a run\n"
-        "A step with mem: auto (or cpu, or timeout) takes these by itself.");
+        "  berth advise count.yaml   from the latest 20 runs of this file\n"
+        "  berth advise count-7      from the runs of this run's file");
   }
 };
 
@@ -130,7 +131,7 @@ Result<int> advise_of(os::Env& env, const AdviseOptions& options) {
 }  // namespace
 
 Command advise_command() {
-  return command("advise", "what the steps of a flow should ask for, by what they used", advise_of);
+  return command("advise", "Suggest resources for the steps of a flow from past use", advise_of);
 }
 
 }  // namespace berth::cli

@@ -13,10 +13,12 @@ struct CacheOptions {
 
   void add_to(Options& options) {
     options.json(json);
-    options.flag("--verify", verify, "read everything, and set aside what is damaged");
-    options.flag("--collect", collect, "remove what no recent run needs");
-    options.value("--unused-for", unused_for,
-                  "with --collect: results that no run has used for so long (default 30d)");
+    options.flag("--verify", verify, "Read all entries and set damaged ones aside");
+    options.flag("--collect", collect, "Remove entries that no recent run needs");
+    options
+        .value("--unused-for", unused_for,
+               "With --collect: remove results unused for this long (default: 30d)")
+        .named("DURATION");
     options.example("berth cache --collect --unused-for 7d");
   }
 };
@@ -63,7 +65,7 @@ Result<int> cache(os::Env& env, const CacheOptions& options) {
 }  // namespace
 
 Command cache_command() {
-  return command("cache", "what flows keep for later runs: its size; check it, clean it up", cache);
+  return command("cache", "Show, verify or clean up cached results of flows", cache);
 }
 
 }  // namespace berth::cli

@@ -70,19 +70,29 @@ class Canvas {
       : scale_(scale), rows_(kRows, std::string(columns, ' ')) {}
 
   std::size_t columns() const { return rows_.front().size(); }
-  /// A star is covered by nothing.
+  /// Draws a mark, or 'v' or '^' at the edge for a score below or above the scale. Nothing covers a
+  /// star, and the marks of the edge cover nothing.
   void put(std::size_t column, double score, char mark) {
     const auto up = static_cast<std::size_t>(
         std::lround(scale_.position(score) * static_cast<double>(kRows - 1)));
     char& cell = rows_[kRows - 1 - up][std::min(column, columns() - 1)];
-    if (cell != '*') cell = mark;
+    const bool is_below = score<scale_.bottom, is_above = score> scale_.top;
+    below_ += is_below ? 1 : 0;
+    above_ += is_above ? 1 : 0;
+    if (is_below || is_above)
+      cell = cell == ' ' ? (is_below ? 'v' : '^') : cell;
+    else if (cell != '*')
+      cell = mark;
   }
   /// `below`: what stands under the axis.
   std::string text(const std::string& title, const std::string& below) const {
     const std::string top = fmt::format("{:.4g}", scale_.top);
     const std::string bottom = fmt::format("{:.4g}", scale_.bottom);
     const std::size_t margin = std::max(top.size(), bottom.size());
-    std::string text = title + "\n";
+    std::string text = title;
+    if (below_ > 0) text += fmt::format("; v {} below the scale", below_);
+    if (above_ > 0) text += fmt::format("; ^ {} above the scale", above_);
+    text += "\n";
     for (std::size_t row = 0; row < kRows; ++row) {
       const auto& label = row == 0 ? top : row + 1 == kRows ? bottom : std::string();
       std::string line = fmt::format("{:>{}} |{}", label, margin, rows_[row]);
@@ -97,6 +107,7 @@ class Canvas {
  private:
   Scale scale_;
   std::vector<std::string> rows_;
+  std::size_t below_ = 0, above_ = 0;  // how many scores the scale leaves out
 };
 
 /// What stands below the ends of an axis; "" where it has no room.

@@ -15,43 +15,57 @@
 namespace berth::cli {
 namespace {
 
+/// The options of all actions; each action declares some of them.
 struct ClusterOptions {
   bool json = false, dry_run = false;
-  std::string action, name, older_than, key;
-  std::vector<std::string> more;  // of add: hosts; else further clusters
-
-  void add_to(Options& options) {
-    options.json(json);
-    options.value("ACTION", action, "list, probe, add, remove or clean")
-        .required()
-        .one_of({"list", "probe", "add", "remove", "clean"});
-    options.value("CLUSTER", name, "the cluster; list and probe: all without it");
-    options.list("MORE", more,
-                 "of add: hosts, each user@host[:port] or a name of your ssh config; else further "
-                 "clusters");
-    options.flag("--dry-run", dry_run, "of clean, of hosts: only say how much");
-    options.value("--older-than", older_than,
-                  "of clean, of hosts: what came there longer ago, such as 7d (default 30d)");
-    options.value("--key", key, "of add: the key file of these hosts").named("FILE");
-    options.footer(
-        "Examples:\n"
-        "  berth cluster add lab alice@10.0.0.7:2222 gpu-box --key ~/.ssh/lab\n"
-        "  berth cluster probe lab hpc\n"
-        "  berth run --cluster lab sweep.yaml\n"
-        "  berth cluster clean lab --older-than 7d     removes from its hosts what nobody uses\n"
-        "  berth cluster clean cloud     ends what dead runs have left running on EC2\n"
-        "They stand in ~/.config/berth/clusters.yaml, or the file that BERTH_CLUSTERS names, "
-        "which\n"
-        "takes more than add writes: see docs/reference/files.md.");
-  }
-
-  /// What was named behind the action.
-  std::vector<std::string> names() const {
-    std::vector<std::string> all = more;
-    if (!name.empty()) all.insert(all.begin(), name);
-    return all;
-  }
+  std::string name, older_than, key;
+  std::vector<std::string> names, hosts;
 };
+
+constexpr const char* kNotes =
+    "Clusters are defined in ~/.config/berth/clusters.yaml, or in the file that BERTH_CLUSTERS\n"
+    "names. The file has more options than 'berth cluster add' writes: see\n"
+    "docs/reference/clusters.md.";
+
+void declare_list(Options& options, ClusterOptions& own) {
+  options.json(own.json);
+  options.list("CLUSTER", own.names, "Clusters to list (default: all)");
+  options.example("berth cluster list");
+}
+
+void declare_probe(Options& options, ClusterOptions& own) {
+  options.json(own.json);
+  options.list("CLUSTER", own.names, "Clusters to contact (default: all)");
+  options.example("berth cluster probe lab hpc");
+}
+
+void declare_add(Options& options, ClusterOptions& own) {
+  options.value("CLUSTER", own.name, "Name of the new cluster").required();
+  options.list("HOST", own.hosts, "user@host[:port], or a name from your ssh configuration")
+      .required();
+  options.value("--key", own.key, "Private key for these hosts").named("FILE");
+  options.example("berth cluster add lab alice@10.0.0.7:2222 gpu-box --key ~/.ssh/lab");
+}
+
+void declare_remove(Options& options, ClusterOptions& own) {
+  options.list("CLUSTER", own.names, "Clusters to remove").required();
+  options.example("berth cluster remove lab");
+}
+
+void declare_clean(Options& options, ClusterOptions& own) {
+  options.json(own.json);
+  options.list("CLUSTER", own.names, "Clusters to clean (ssh or ec2)").required();
+  options.flag("--dry-run", own.dry_run, "Show how much would be removed (ssh)");
+  options
+      .value("--older-than", own.older_than,
+             "Remove files unused for this long (default: 30d; ssh)")
+      .named("DURATION");
+  options.footer(
+      "On ssh hosts, removes files that no run uses. On EC2, ends instances of dead runs.\n"
+      "\n"
+      "Example:\n"
+      "  berth cluster clean lab --older-than 7d");
+}
 
 template <typename Each>
 void add_list(JsonWriter& json, std::string_view name, const std::vector<Each>& all) {
@@ -60,12 +74,11 @@ void add_list(JsonWriter& json, std::string_view name, const std::vector<Each>& 
   json.end();
 }
 
-/// Those that were named, in this order, or all.
+/// Returns the named clusters in this order, or all.
 Result<std::vector<remote::ClusterEntry>> entries_of(os::Env& env, const ClusterOptions& options) {
-  const auto names = options.names();
-  if (names.empty()) return remote::read_clusters(env);
+  if (options.names.empty()) return remote::read_clusters(env);
   std::vector<remote::ClusterEntry> entries;
-  for (const auto& name : names) {
+  for (const auto& name : options.names) {
     BERTH_ASSIGN(auto entry, remote::find_cluster(env, name));
     entries.push_back(std::move(entry));
   }
@@ -141,9 +154,8 @@ Result<int> list_clusters(os::Env& env, const ClusterOptions& options) {
 /// The file's text with the cluster that is to be added, which a run would take.
 Result<std::string> added(os::Env& env, const std::string& text, const ClusterOptions& options) {
   const std::string& name = options.name;
-  if (options.more.empty()) return fail(ErrorKind::usage, "expected hosts; see --help");
   std::vector<std::string> hosts;
-  for (const auto& host : options.more) {
+  for (const auto& host : options.hosts) {
     hosts.push_back(options.key.empty() ? host : host + " " + options.key);
     const auto parsed = remote::parse_ssh_host(hosts.back());
     if (!parsed) return fail(ErrorKind::usage, "{}", parsed.error().message);
@@ -155,15 +167,20 @@ Result<std::string> added(os::Env& env, const std::string& text, const ClusterOp
   return now;
 }
 
-Status change(os::Env& env, const ClusterOptions& options) {
-  if (options.name.empty()) return fail(ErrorKind::usage, "expected the cluster's name");
-  return remote::edit_clusters(env, [&](std::string text) -> Result<std::string> {
-    if (options.action == "add") return added(env, text, options);
-    for (const auto& name : options.names()) {
+Result<int> add_cluster(os::Env& env, const ClusterOptions& options) {
+  BERTH_TRY(remote::edit_clusters(
+      env, [&](const std::string& text) { return added(env, text, options); }));
+  return 0;
+}
+
+Result<int> remove_clusters(os::Env& env, const ClusterOptions& options) {
+  BERTH_TRY(remote::edit_clusters(env, [&](std::string text) -> Result<std::string> {
+    for (const auto& name : options.names) {
       BERTH_ASSIGN(text, remote::without_cluster(text, name));
     }
     return text;
-  });
+  }));
+  return 0;
 }
 
 /// What was left on hosts, and what on EC2.
@@ -195,7 +212,6 @@ std::string cleaned_text(const CleanedAll& all, bool dry_run) {
 }
 
 Result<int> clean_clusters(os::Env& env, const ClusterOptions& options) {
-  if (options.name.empty()) return fail(ErrorKind::usage, "expected the cluster's name");
   BERTH_ASSIGN(const auto entries, entries_of(env, options));
   BERTH_ASSIGN(const Duration age, age_of("--older-than", options.older_than));
   for (const auto& entry : entries) {
@@ -223,22 +239,48 @@ Result<int> clean_clusters(os::Env& env, const ClusterOptions& options) {
   return good ? 0 : exit_code(ErrorKind::io);
 }
 
-Result<int> use_clusters(os::Env& env, const ClusterOptions& options) {
-  if (options.action != "clean" && (options.dry_run || !options.older_than.empty()))
-    return fail(ErrorKind::usage, "--dry-run and --older-than are only for clean");
-  if (options.action != "add" && !options.key.empty())
-    return fail(ErrorKind::usage, "--key is only for add");
-  if (options.action == "clean") return clean_clusters(env, options);
-  if (options.action == "list") return list_clusters(env, options);
-  if (options.action == "probe") return probe_clusters(env, options);
-  BERTH_TRY(change(env, options));
-  return 0;
+/// Makes the command "cluster NAME".
+Command action(const std::string& name, const std::string& summary,
+               void (*declare)(Options&, ClusterOptions&),
+               Result<int> (*run)(os::Env&, const ClusterOptions&)) {
+  return {"cluster " + name, summary, [declare, run](Options& options) -> Action {
+            auto own = std::make_shared<ClusterOptions>();
+            declare(options, *own);
+            return [own, run](os::Env& env) { return run(env, *own); };
+          }};
 }
 
 }  // namespace
 
 Command cluster_command() {
-  return command("cluster", "the machines elsewhere that runs may go to", use_clusters);
+  return {"cluster", "List, test, add, remove or clean remote clusters", [](Options& options) {
+            options.actions();
+            options.footer(kNotes);
+            // The parser asks for an action before this could run.
+            return Action([](os::Env&) -> Result<int> { return 0; });
+          }};
+}
+
+Command cluster_list_command() {
+  return action("list", "List clusters", declare_list, list_clusters);
+}
+
+Command cluster_probe_command() {
+  return action("probe", "Contact clusters and show their free resources", declare_probe,
+                probe_clusters);
+}
+
+Command cluster_add_command() {
+  return action("add", "Add a cluster of ssh hosts", declare_add, add_cluster);
+}
+
+Command cluster_remove_command() {
+  return action("remove", "Remove clusters from the file", declare_remove, remove_clusters);
+}
+
+Command cluster_clean_command() {
+  return action("clean", "Remove what finished runs left on clusters", declare_clean,
+                clean_clusters);
 }
 
 }  // namespace berth::cli

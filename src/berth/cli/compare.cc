@@ -9,6 +9,7 @@
 #include "berth/cli/options.h"
 #include "berth/cli/print.h"
 #include "berth/cli/run_view.h"
+#include "berth/cli/shared_options.h"
 #include "berth/cli/table.h"
 #include "berth/cli/trials_view.h"
 
@@ -22,9 +23,11 @@ struct CompareOptions {
 
   void add_to(Options& options) {
     options.json(json);
-    options.list("RUN", runs, "two or more, such as digits-3 digits-4").required().count(2, 64);
-    options.value("--metric", metric, "(default: what their goal is about)");
-    options.value("--direction", direction, "max or min (default: their goal's)")
+    add_runs(options, runs, "Two or more runs, such as digits-3 digits-4").count(2, 64);
+    options.value("--metric", metric, "Compare this metric (default: the metric of the goal)")
+        .named("NAME");
+    options.value("--direction", direction, "Best is max or min (default: as in the goal)")
+        .named("DIRECTION")
         .one_of({"max", "min"});
     options.example("berth compare digits-3 digits-4 --metric loss --direction min");
   }
@@ -219,7 +222,7 @@ Result<int> compare(os::Env& env, const CompareOptions& options) {
 }  // namespace
 
 Command compare_command() {
-  return command("compare", "what runs came to, side by side", compare);
+  return command("compare", "Compare the results of runs", compare);
 }
 
 }  // namespace berth::cli

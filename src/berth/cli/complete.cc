@@ -8,6 +8,7 @@
 #include "berth/cli/completion.h"
 #include "berth/cli/print.h"
 #include "berth/cli/run_view.h"
+#include "berth/cli/shared_options.h"
 #include "berth/error.h"
 #include "berth/remote/clusters.h"
 #include "berth/run/context.h"
@@ -24,10 +25,10 @@ struct CompletionOptions {
   void add_to(Options& options) {
     options.value("SHELL", shell, "bash, zsh or fish").required().one_of({"bash", "zsh", "fish"});
     options.footer(
-        "Where Berth is installed from a package, shells know it already. Else:\n"
-        "  source <(berth completion bash)                in ~/.bashrc\n"
-        "  source <(berth completion zsh)                 in ~/.zshrc, behind compinit\n"
-        "  berth completion fish | source                 in ~/.config/fish/config.fish");
+        "Berth's packages install the scripts. Otherwise, add one of these lines:\n"
+        "  source <(berth completion bash)    to ~/.bashrc\n"
+        "  source <(berth completion zsh)     to ~/.zshrc, after compinit\n"
+        "  berth completion fish | source     to ~/.config/fish/config.fish");
   }
 };
 
@@ -62,6 +63,7 @@ Result<std::vector<Candidate>> runs_or_tasks(os::Env& env, Subject subject,
         found.push_back({run + "/" + task.label, std::string(store::name(task.state))});
     return found;
   }
+  if (so_far.starts_with('@')) found.push_back({std::string(kLastRun), "the latest run"});
   BERTH_ASSIGN(const auto records, context.store->runs());
   for (auto record = records.rbegin(); record != records.rend(); ++record)
     if (found.size() < kMostCandidates && record->name.starts_with(so_far))
@@ -90,11 +92,21 @@ std::vector<Candidate> look_up(os::Env& env, Subject subject, std::string_view s
 }  // namespace
 
 Command completion_command() {
-  return command("completion", "the script by which a shell completes berth's words", print_script);
+  return command("completion", "Print the completion script for a shell", print_script);
+}
+
+Command help_command() {
+  // The parser turns "help NAME" into "NAME --help".
+  return {"help", "Show the help of a command", [](Options& options) -> Action {
+            auto words = std::make_shared<std::vector<std::string>>();
+            options.list("COMMAND", *words, "Command, such as run or cluster add");
+            options.example("berth help cluster add");
+            return [words](os::Env&) -> Result<int> { return 0; };
+          }};
 }
 
 Command complete_command(const std::vector<Command>& commands) {
-  return {"complete", "what the last word may become, for the shells' scripts",
+  return {"complete", "List completions of the last word, for the shell scripts",
           [commands](Options& options) -> Action {
             options.hide();
             auto words = std::make_shared<std::vector<std::string>>();
@@ -117,9 +129,10 @@ Command complete_command(const std::vector<Command>& commands) {
 }
 
 Command manual_command(const std::vector<Command>& commands) {
-  return {"manual", "all commands and their options, as JSON, for man pages",
+  return {"manual", "Print all commands and options as JSON, for man pages",
           [commands](Options& options) -> Action {
             options.hide();
+            options.always_json();
             return [commands](os::Env&) -> Result<int> {
               print(to_json(describe(commands)));
               return 0;
@@ -135,12 +148,17 @@ std::string to_json(const std::vector<CommandHelp>& commands) {
         .add("name", command.name)
         .add("summary", command.summary)
         .add("usage", command.usage)
+        .add("group", command.group)
+        .key("aliases")
+        .list(command.aliases)
         .key("options")
         .array();
     for (const auto& option : command.options)
       json.object()
           .add("names", option.names)
           .add("value", option.value)
+          .add("optional", option.optional)
+          .add("group", option.group)
           .add("help", option.help)
           .key("words")
           .list(option.words)

@@ -61,7 +61,7 @@ class Completer {
   Candidates found_;
 };
 
-/// The positional that stands behind so many others; nullptr where none does.
+/// The positional at this position; nullptr where there is none.
 const OptionHelp* positional_at(const CommandHelp& command, std::size_t at) {
   for (const auto& option : command.options) {
     if (!option.positional) continue;
@@ -92,6 +92,31 @@ Candidates complete_arguments(const CommandHelp& command, Words words, const Loo
     completer.add_options(command);
   } else if (const auto* positional = positional_at(command, positionals)) {
     completer.add_values(*positional);
+  }
+  return completer.take();
+}
+
+/// The words after the command `name`, which may begin with an action: cluster add.
+Candidates complete_command_words(std::span<const CommandHelp> commands, const std::string& name,
+                                  Words words, const Lookup& look_up) {
+  const auto command = std::ranges::find_if(commands, [&](const CommandHelp& each) {
+    return each.name == name || std::ranges::find(each.aliases, name) != each.aliases.end();
+  });
+  if (command == commands.end() || command->name.empty()) return {};
+  const std::string prefix = command->name + " ";
+  const auto is_action = [&](const CommandHelp& each) { return each.name.starts_with(prefix); };
+  const bool has_actions = std::ranges::any_of(commands, is_action);
+  if (!has_actions && name != "help") return complete_arguments(*command, words, look_up);
+  if (words.size() > 1)
+    return complete_command_words(commands, has_actions ? prefix + words.front() : words.front(),
+                                  words.subspan(1), look_up);
+  Completer completer(words.back(), look_up);
+  if (words.back().starts_with('-')) completer.add_options(*command);
+  for (const auto& each : commands) {
+    if (has_actions && is_action(each))
+      completer.add(each.name.substr(prefix.size()), each.summary);
+    if (!has_actions && !each.name.empty() && each.name.find(' ') == each.name.npos)
+      completer.add(each.name, each.summary);
   }
   return completer.take();
 }
@@ -136,14 +161,13 @@ Candidates complete(std::span<const CommandHelp> commands, Words words, const Lo
       completer.add_options(commands.front());
     } else {
       for (const auto& command : commands)
-        if (!command.name.empty()) completer.add(command.name, command.summary);
+        if (!command.name.empty() && command.name.find(' ') == command.name.npos)
+          completer.add(command.name, command.summary);
     }
     return completer.take();
   }
-  const auto command = std::ranges::find(commands, *named, &CommandHelp::name);
-  if (command == commands.end()) return {};
   const auto after = static_cast<std::size_t>(named - before.begin()) + 1;
-  return complete_arguments(*command, words.subspan(after), look_up);
+  return complete_command_words(commands, *named, words.subspan(after), look_up);
 }
 
 }  // namespace berth::cli

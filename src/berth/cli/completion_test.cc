@@ -27,7 +27,10 @@ const std::vector<CommandHelp> kCommands{
       {"-f,--follow", "", ""},
       {"--topology", "TOPOLOGY", ""}},
      ""},
-    {"compare", "", "", {{"RUN", "TEXT", "", {}, true, true, true}}, ""},
+    {"compare", "", "", {{"RUN", "TEXT", "", {}, true, true, true}}, "", "", {"diff"}},
+    {"cluster", "", "", {{"-h,--help", "", "print help"}}},
+    {"cluster probe", "", "", {{"CLUSTER", "TEXT", "", {}, true, false, true}, {"--json", "", ""}}},
+    {"cluster list", "", "", {}},
 };
 
 std::vector<Candidate> world(Subject subject, std::string_view so_far) {
@@ -54,7 +57,7 @@ std::string answer(std::vector<std::string> words) {
 }
 
 TEST(Completion, CommandsAndOptions) {
-  EXPECT_EQ(answer({""}), "run runs logs compare");
+  EXPECT_EQ(answer({""}), "run runs logs compare cluster");
   EXPECT_EQ(answer({"ru"}), "run runs");
   EXPECT_EQ(answer({"-"}), "--help");
   EXPECT_EQ(answer({"run", "--c"}), "--cluster --cache");
@@ -62,6 +65,27 @@ TEST(Completion, CommandsAndOptions) {
   EXPECT_EQ(answer({"--json", "lo"}), "logs");
   EXPECT_EQ(answer({"none", ""}), "");
   EXPECT_EQ(answer({}), "");
+}
+
+TEST(Completion, ActionsAndAliases) {
+  EXPECT_EQ(answer({"cluster", ""}), "probe list");
+  EXPECT_EQ(answer({"cluster", "-"}), "--help");
+  EXPECT_EQ(answer({"cluster", "probe", ""}), "");
+  EXPECT_EQ(answer({"cluster", "probe", "-"}), "--json");
+  EXPECT_EQ(answer({"cluster", "none", ""}), "");
+  EXPECT_EQ(answer({"diff", "d"}), "digits-2 digits-1");
+}
+
+TEST(Completion, HelpTakesCommands) {
+  auto commands = kCommands;
+  commands.push_back({"help", "", "", {}});
+  const auto words_of = [&](const std::vector<std::string>& words) {
+    std::vector<std::string> all;
+    for (const auto& each : complete(commands, words, world).all) all.push_back(each.word);
+    return join(all, " ");
+  };
+  EXPECT_EQ(words_of({"help", "ru"}), "run runs");
+  EXPECT_EQ(words_of({"help", "cluster", "l"}), "list");
 }
 
 TEST(Completion, ValuesOfOptions) {

@@ -15,27 +15,29 @@ Result<int> become_dashboard(os::Env& env, const DashboardOptions& options) {
 
 void DashboardOptions::add_to(Options& options) {
   options.whole_line(line);
-  options.value("RUN", run, "on whose page it opens, such as digits-3");
-  options.value("--listen", listen, "HOST:PORT (default 127.0.0.1, any port that is free)");
-  options.list("--fleet", fleets, "fleet documents, or directories of them, that the page may plan")
+  options.prepare([this](os::Env& env) { return replace_last_run(env, run); });
+  options.value("RUN", run, "Open the page of this run, such as digits-3");
+  options.value("--listen", listen, "Listen on this address (default: 127.0.0.1 and any free port)")
+      .named("HOST:PORT");
+  options.list("--fleet", fleets, "Allow planning of this fleet document or directory")
       .one_at_a_time()
       .named("PATH");
-  options.value("--profile", profile, "the fleets' loads over a day, as of berth plan")
+  options.value("--profile", profile, "Load of the fleets over a day, as in berth plan")
       .named("FILE");
-  options.flag("--look-only", look_only,
-               "nothing can be stopped, resumed or retried from the page");
+  options.flag("--look-only", look_only, "Read-only: no stopping, resuming or retrying");
   access.add_to(options);
   options.footer(
-      "It prints a link that is good once, and serves the page until Ctrl-C. From another "
-      "machine:\n"
-      "ssh -L 8400:127.0.0.1:8400 HOST berth dashboard --listen 127.0.0.1:8400\n"
-      "Example:\n"
+      "Prints a link that works once and serves the page until Ctrl-C.\n"
+      "From another machine: ssh -L 8400:127.0.0.1:8400 HOST berth dashboard --listen "
+      "127.0.0.1:8400\n"
+      "\n"
+      "Examples:\n"
       "  berth dashboard digits-3\n"
       "  berth dashboard --fleet fleet.json --profile day.csv");
 }
 
 Command dashboard_command(Result<int> (*dashboard)(os::Env&, const DashboardOptions&)) {
-  return command("dashboard", "a page that shows runs as they go, in a browser", dashboard);
+  return command("dashboard", "Serve a live web page of all runs", dashboard);
 }
 
 Command dashboard_command() {

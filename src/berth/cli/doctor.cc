@@ -23,9 +23,10 @@ struct DoctorOptions {
 
   void add_to(Options& options) {
     options.json(json);
-    options.flag("--offline", offline, "ask no cluster whether it answers");
+    options.flag("--offline", offline, "Skip checks that contact clusters");
     options.footer(
-        "The exit code is 1 when there is something to do.\n"
+        "Exits with 1 if something needs to be done.\n"
+        "\n"
         "Example:\n"
         "  berth doctor");
   }
@@ -131,8 +132,7 @@ Result<int> examine(os::Env& env, const DoctorOptions& options) {
 }  // namespace
 
 Command doctor_command() {
-  return command("doctor", "what this machine lets Berth do, why not more, and what to do about it",
-                 examine);
+  return command("doctor", "Check this machine and explain how to fix problems", examine);
 }
 
 }  // namespace berth::cli

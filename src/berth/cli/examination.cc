@@ -247,7 +247,7 @@ std::vector<Finding> examine_state(os::Env& env, const Result<std::size_t>& stor
                               "fix the problem, or name another directory in BERTH_DB"));
   if (!env.status(*directory)) return findings;
   if (!env.may_write(*directory)) {
-    findings.push_back(faulty("state", *directory + ": this user may not write there",
+    findings.push_back(faulty("state", *directory + ": this user may not write to it",
                               "name another directory in BERTH_DB"));
     return findings;
   }

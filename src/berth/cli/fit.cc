@@ -24,34 +24,38 @@ struct FitCommandOptions {
   void add_to(Options& options) {
     options.json(json);
     options.list("FILE", files,
-                 "results of vLLM's benchmark, sglang.bench_serving, guidellm, genai-perf, aiperf, "
+                 "Results of vLLM's benchmark, sglang.bench_serving, guidellm, genai-perf, aiperf, "
                  "llmperf or trtllm-bench, a table of iterations, or a directory of them");
     options
+        .value("--accelerator", accelerator,
+               "Accelerator that was measured, or the one to fit if there are several")
+        .named("NAME");
+    options.value("--llm", llm, "Name of the model, or the one to fit if there are several")
+        .named("NAME");
+    options.flag("--all", all, "Keep points with errors, few requests or cached prompts");
+    options
+        .value("-o,--write", write,
+               "Write perfParms into this fleet document; other values stay as they are")
+        .named("MODEL.json");
+    options.group("Check the fit");
+    options.flag("--check", check, "Compare each measured point with the fit, with a chart");
+    options.list("--held-out", held_out, "Compare the fit with this file, which is not fitted")
+        .one_at_a_time()
+        .named("FILE");
+    options.group("Fit live servers");
+    options
         .value("--prometheus", metrics.url,
-               "read what servers of vLLM told this Prometheus, in place of files")
+               "Read vLLM metrics from this Prometheus server instead of files")
         .named("URL")
         .excludes("FILE");
     options
-        .value("--from", metrics.from, "from this time on: 2026-11-21T05:04:03Z, or an age, as 2h")
+        .value("--from", metrics.from, "Start of the period: 2026-11-21T05:04:03Z, or an age (2h)")
         .named("TIME");
-    options.value("--to", metrics.to, "up to this time (now)").named("TIME");
+    options.value("--to", metrics.to, "End of the period (default: now)").named("TIME");
     options
         .value("--window", metrics.window,
-               "of each window of this length and server an operating point is made (5m)")
+               "Make one operating point per server and window of this length (default: 5m)")
         .named("DURATION");
-    options.value("--accelerator", accelerator,
-                  "what it was measured on, which few files tell; of several, the one to fit");
-    options.value("--llm", llm, "the model's name; of several, the one to fit");
-    options.flag("--check", check, "hold each measured point against the fit, with a chart");
-    options.list("--held-out", held_out, "hold the fit against this file too, which is not fitted")
-        .one_at_a_time()
-        .named("FILE");
-    options.flag("--all", all,
-                 "use points with errors, few requests or cached prompts all the same");
-    options
-        .value("-o,--write", write,
-               "write perfParms into this fleet document, which keeps what else it says")
-        .named("MODEL.json");
     options.footer(
         "Examples:\n"
         "  berth fit results/ --accelerator H100 --check\n"
@@ -170,7 +174,7 @@ Result<int> fit(os::Env& env, const FitCommandOptions& given) {
 }  // namespace
 
 Command fit_command() {
-  return command("fit", "performance parameters of a model from benchmark results", fit);
+  return command("fit", "Fit performance parameters of a model to benchmarks", fit);
 }
 
 }  // namespace berth::cli

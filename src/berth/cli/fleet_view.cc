@@ -29,10 +29,21 @@ std::string against(double value, double target) {
                     : figure(value, 1);
 }
 
+std::string short_against(double value, double target) {
+  return target > 0 ? fmt::format("{:.0f}/{:.0f}", value, target) : figure(value, 0);
+}
+
 std::string change_of(const fleet::Allocation& from, const fleet::Allocation& to) {
   const auto before = fleet::in_words(from);
   if (before == fleet::in_words(to)) return "";
   return fmt::format("{}, {:+.2f}", before.empty() ? "new" : "was " + before, to.cost - from.cost);
+}
+
+std::string short_change(const fleet::Allocation& from, const fleet::Allocation& to) {
+  const auto before = fleet::in_words(from);
+  if (before == fleet::in_words(to)) return "";
+  if (before.empty()) return "new";
+  return (fleet::in_words(to).empty() ? "stops " : "was ") + before;
 }
 
 std::string accelerators_of(const fleet::Allocation& allocation) {

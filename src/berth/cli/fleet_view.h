@@ -15,8 +15,12 @@ std::string figure(double value, int digits = 2);
 std::string watts_text(double watts);
 /// "37.0 / 40.0", or the value alone where there is no target.
 std::string against(double value, double target);
+/// "37/40", or the value alone where there is no target.
+std::string short_against(double value, double target);
 /// "was 4 × L4, +110.00", "new, +310.00"; "" where nothing changes.
 std::string change_of(const fleet::Allocation& from, const fleet::Allocation& to);
+/// "was 4 × L4", "new", "stops 4 × L4"; "" where nothing changes.
+std::string short_change(const fleet::Allocation& from, const fleet::Allocation& to);
 /// "H100", "H100 + L4", "H100 prefill + L4 decode".
 std::string accelerators_of(const fleet::Allocation& allocation);
 /// Of each part of a mix, such as "8 + 4", or of the whole allocation.

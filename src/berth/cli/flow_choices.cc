@@ -29,32 +29,26 @@ Result<flow::Words> value_words(const Field& field) {
 
 void FlowChoices::add_to(Options& options) {
   options.list("TARGET", targets,
-               "of a flow: only these steps (map) or tasks (map/A), and what they need");
-  options
-      .list("--until", until,
-            "of a flow: run everything up to and including this step or task, and nothing after it")
+               "Run only these steps (map) or tasks (map/A) of a flow, and what they need");
+  options.list("--until", until, "Run everything up to this step or task, and nothing after it")
       .one_at_a_time()
       .named("TARGET")
       .excludes("TARGET");
-  options
-      .list("--only", only,
-            "of a flow: run this step or task alone; what it reads has to be there already")
+  options.list("--only", only, "Run only this step or task; its inputs must exist already")
       .one_at_a_time()
       .named("TARGET")
       .excludes("TARGET")
       .excludes("--until");
   options
       .list("--set", set,
-            "of a flow: the value of a parameter, also of a step's own (lr=0.1, samples=[A,B], "
-            "train.lr=1)")
+            "Set a parameter of the flow or of a step: lr=0.1, samples=[A,B], train.lr=1")
       .one_at_a_time()
       .named("NAME=VALUE");
-  options.value("--params", params, "of a flow: a YAML file of such values").named("FILE");
-  options.list("--force", force, "of a flow: run the tasks of this step also where they are cached")
+  options.value("--params", params, "Read parameters from this YAML file").named("FILE");
+  options.list("--force", force, "Run the tasks of this step although they are cached")
       .one_at_a_time()
       .named("STEP");
-  options.flag("--overwrite", overwrite,
-               "of a flow: replace outputs that are protected or were edited");
+  options.flag("--overwrite", overwrite, "Replace outputs that are protected or were edited");
 }
 
 bool FlowChoices::any() const {

@@ -84,7 +84,7 @@ Result<int> conclude(os::Env& env, run::Context& context, const store::RunRecord
       BERTH_TRY(record.kind == "flow" ? print_flow(record, tasks) : print_trials(record, tasks));
       BERTH_TRY(print_failures(context, record, tasks));
       BERTH_TRY(print_stale(context, record, tasks));
-      print(state_line(record, store::name(record.state)));
+      print_state_line(record, store::name(record.state));
       BERTH_ASSIGN(const auto program, program_of(record));
       print(best_text(record, tasks, program));
     }

@@ -26,7 +26,8 @@ struct ImportanceOptions {
   void add_to(Options& options) {
     options.json(json);
     add_run(options, run);
-    options.value("--metric", metric, "(default: what its goal is about)").named("NAME");
+    options.value("--metric", metric, "Explain this metric (default: the metric of the goal)")
+        .named("NAME");
     options.example("berth importance digits-3");
   }
 };
@@ -109,7 +110,7 @@ Result<int> show_importance(os::Env& env, const ImportanceOptions& options) {
 }  // namespace
 
 Command importance_command() {
-  return command("importance", "which parameters decide the goal", show_importance);
+  return command("importance", "Rank parameters by their effect on the goal", show_importance);
 }
 
 }  // namespace berth::cli

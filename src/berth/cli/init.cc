@@ -18,15 +18,17 @@ struct InitOptions {
 
   void add_to(Options& options) {
     options.json(json);
-    options.value("FILE", file, "what it is called (default: sweep.yaml, flow.yaml or fleet.json)");
+    options.value("FILE", file, "File to write (default: sweep.yaml, flow.yaml or fleet.json)");
     options
         .value("--kind", kind,
-               "experiment, flow or fleet (default: an experiment where a script is found, a flow "
-               "where there are several files of one kind)")
+               "Write an experiment, flow or fleet (default: an experiment if there is a script, a "
+               "flow if there are several files of one type)")
+        .named("KIND")
         .one_of({"experiment", "flow", "fleet"});
-    options.value("--script", script, "the script that an experiment is about").named("FILE");
+    options.value("--script", script, "Script that the experiment runs").named("FILE");
     options.footer(
-        "A file that exists is left as it is.\n"
+        "An existing file is never overwritten.\n"
+        "\n"
         "Examples:\n"
         "  berth init\n"
         "  berth init --script train.py lr.yaml");
@@ -151,8 +153,7 @@ Result<int> init(os::Env& env, const InitOptions& options) {
 }  // namespace
 
 Command init_command() {
-  return command("init", "write a first file, with comments, for the folder it is started in",
-                 init);
+  return command("init", "Write a commented first file for the current folder", init);
 }
 
 }  // namespace berth::cli

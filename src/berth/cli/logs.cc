@@ -1,15 +1,18 @@
 // berth logs: what the tasks printed, then and as it comes.
 #include <unistd.h>
 
+#include <algorithm>
 #include <deque>
 #include <functional>
 #include <map>
 
+#include "berth/base/text.h"
 #include "berth/base/units.h"
 #include "berth/base/visible.h"
 #include "berth/cli/options.h"
 #include "berth/cli/print.h"
 #include "berth/cli/run_view.h"
+#include "berth/cli/shared_options.h"
 #include "berth/run/log_file.h"
 
 namespace berth::cli {
@@ -24,33 +27,50 @@ struct LogsOptions {
   std::string tail;
 
   void add_to(Options& options) {
-    options.value("RUN[/TASK]", path, "such as digits-3 or digits-3/17").required();
-    options.flag("-f,--follow", follow, "go on until the run, or the task, ends");
-    options.value("--attempt", attempt, "of a task: only what its Nth attempt printed")
-        .named("N")
-        .between(1, 1'000'000);
+    add_run_or_last(options, path, "RUN[/TASK]", "Run or task, such as digits-3/17");
+    options.flag("-f,--follow", follow, "Print new output until the run or the task ends");
     options
-        .value("--tail", tail,
-               "only the last of it, such as 200K; with --follow: of what there is already")
-        .named("SIZE");
-    options.flag("--together", together,
-                 "what went to the standard error goes to the standard output too");
-    options.flag("--raw", raw,
-                 "terminal escapes as they are (on a terminal they are made visible)");
-    options.example("berth logs -f digits-3/17");
+        .value("-n,--tail", tail,
+               "Print only the last lines (-n 20) or bytes (-n 200K) of the output so far")
+        .named("LINES|SIZE");
+    options.value("--attempt", attempt, "Print only the Nth attempt of the task")
+        .between(1, 1'000'000);
+    options.flag("--together", together, "Print standard error to standard output, too");
+    options.flag("--raw", raw, "Do not escape control characters on a terminal");
+    options.footer(
+        "Examples:\n"
+        "  berth logs -f              the latest run\n"
+        "  berth logs -n 20 digits-3/17");
   }
 };
+
+/// The end of the output: this many lines or bytes.
+struct Tail {
+  std::size_t size = 0;
+  bool in_lines = false;
+};
+
+/// "20" is a number of lines, "200K" one of bytes; nullopt for "".
+Result<std::optional<Tail>> parse_tail(const std::string& text) {
+  if (text.empty()) return std::nullopt;
+  if (text.find_first_not_of("0123456789") == text.npos && text.size() <= 9)
+    return Tail{static_cast<std::size_t>(std::stoul(text)), true};
+  const auto bytes = parse_bytes(text);
+  if (!bytes)
+    return fail(ErrorKind::usage,
+                "--tail: expected lines such as 20, or a size such as 200K, got '{}'", clip(text));
+  return Tail{static_cast<std::size_t>(*bytes), false};
+}
 
 /// Prints the bytes of one task as they were, and those of a whole run line by line behind the
 /// label of their task. On a terminal control characters are made visible, unless `raw`.
 class Printer {
  public:
-  /// `most`: of all that is printed to either stream until show_kept(), the last so many bytes are;
-  /// nullopt: all.
-  Printer(const LogsOptions& options, bool labelled, std::optional<std::size_t> most)
+  /// `tail` limits what both streams print before show_kept(); nullopt: no limit.
+  Printer(const LogsOptions& options, bool labelled, std::optional<Tail> tail)
       : labelled_(labelled),
         together_(options.together),
-        most_(most),
+        tail_(tail),
         out_{.is_shown = !options.raw && ::isatty(STDOUT_FILENO) == 1, .visible = {}},
         err_{.is_shown = !options.raw && ::isatty(STDERR_FILENO) == 1, .visible = {}} {}
 
@@ -77,7 +97,7 @@ class Printer {
 
   /// Prints the last of what was shown so far; what comes from now on is printed at once.
   void show_kept() {
-    most_.reset();
+    tail_.reset();
     while (!kept_.empty()) {
       put(kept_.front().first, kept_.front().second);
       kept_.pop_front();
@@ -96,27 +116,33 @@ class Printer {
     }
   };
   void put(exec::Stream stream, std::string_view text) {
-    if (most_) return keep(stream, text);
+    if (tail_) return keep(stream, text);
     stream == exec::Stream::out || together_ ? print_exact(out_.shown(text))
                                              : print_exact_error(err_.shown(text));
   }
 
   void keep(exec::Stream stream, std::string_view text) {
     kept_.emplace_back(stream, text);
-    kept_bytes_ += text.size();
-    while (kept_bytes_ > *most_) {
+    kept_size_ += size_of(text);
+    // The end of an unfinished line is a line, too.
+    const bool unfinished = tail_->in_lines && !text.ends_with('\n');
+    while (kept_size_ + (unfinished ? 1 : 0) > tail_->size && !kept_.empty()) {
       std::string& first = kept_.front().second;
-      const std::size_t over = std::min(kept_bytes_ - *most_, first.size());
-      kept_bytes_ -= over;
+      std::size_t over = std::min(kept_size_ - std::min(kept_size_, tail_->size), first.size());
+      if (tail_->in_lines) over = std::min(first.find('\n'), first.size() - 1) + 1;
+      kept_size_ -= size_of(std::string_view(first).substr(0, over));
       first.erase(0, over);
       if (first.empty()) kept_.pop_front();
     }
   }
+  std::size_t size_of(std::string_view text) const {
+    return tail_->in_lines ? static_cast<std::size_t>(std::ranges::count(text, '\n')) : text.size();
+  }
 
   bool labelled_, together_;
-  std::optional<std::size_t> most_;
+  std::optional<Tail> tail_;
   std::deque<std::pair<exec::Stream, std::string>> kept_;
-  std::size_t kept_bytes_ = 0;
+  std::size_t kept_size_ = 0;  // lines or bytes
   Channel out_, err_;
   std::map<std::pair<Token, exec::Stream>, Line> partial_;
 };
@@ -199,14 +225,9 @@ Result<int> logs(os::Env& env, const LogsOptions& options) {
   } else if (options.attempt > 0) {
     return fail(ErrorKind::usage, "--attempt: expected RUN/TASK, got '{}'", options.path);
   }
-  std::optional<std::size_t> most;
-  if (!options.tail.empty()) {
-    const auto bytes = parse_bytes(options.tail);
-    if (!bytes) return fail(ErrorKind::usage, "--tail: {}", bytes.error().message);
-    most = static_cast<std::size_t>(*bytes);
-  }
+  BERTH_ASSIGN(const auto tail, parse_tail(options.tail));
   Token shown;
-  Printer printer(options, only.value == 0, most);
+  Printer printer(options, only.value == 0, tail);
   const auto show = [&](const run::LogFrame& frame) -> Status {
     if (only.value != 0 && frame.task != only) return {};
     BERTH_ASSIGN(const auto* task, tasks.find(frame.task));
@@ -247,7 +268,7 @@ Result<int> logs(os::Env& env, const LogsOptions& options) {
 }  // namespace
 
 Command logs_command() {
-  return command("logs", "what the tasks printed", logs);
+  return command("logs", "Print the output of tasks", logs);
 }
 
 }  // namespace berth::cli

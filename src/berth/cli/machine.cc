@@ -20,11 +20,10 @@ struct MachineOptions {
 
   void add_to(Options& options) {
     options.json(json);
-    options.flag("--probe", probe,
-                 "try whether limits hold here: a process is placed in a control group");
+    options.flag("--probe", probe, "Test whether limits are enforced, with a process in a cgroup");
     options
         .value("--disk-dir", disk_directory,
-               "the directory whose volume counts (default: the state directory)")
+               "Measure the volume of this directory (default: the state directory)")
         .named("DIR");
     options.example("berth machine --json");
   }
@@ -208,8 +207,7 @@ Result<MachineReport> machine_report(os::Env& env, bool probe, const std::string
 }
 
 Command machine_command() {
-  return command("machine", "what this machine has, what is free, and who holds the rest",
-                 show_machine);
+  return command("machine", "Show the resources of this machine and who uses them", show_machine);
 }
 
 }  // namespace berth::cli

@@ -6,14 +6,14 @@
 
 namespace berth::cli {
 
-#define COMMAND(name) Command name##_command();
+#define COMMAND(name, heading) Command name##_command();
 #include "berth/cli/commands.inc"
 #undef COMMAND
 
 namespace {
 
 std::vector<Command> every_command() {
-#define COMMAND(name) name##_command(),
+#define COMMAND(name, heading) name##_command().in(heading),
   std::vector<Command> commands{
 #include "berth/cli/commands.inc"
   };

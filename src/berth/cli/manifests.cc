@@ -50,15 +50,16 @@ std::vector<std::string> notes_on_servers(const fleet::Plan& plan) {
 void ManifestChoices::add_to(Options& options) {
   options
       .value("--manifests", directory,
-             "write the planned servers as Kubernetes YAML, a file each, into this directory")
+             "Write the planned servers as Kubernetes YAML into this directory, one file each")
       .named("DIR");
   options
-      .value(
-          "--scaler", scaler,
-          "of manifests: what scales a server by wva_desired_replicas: hpa (default), keda, none")
+      .value("--scaler", scaler,
+             "With --manifests: scale by wva_desired_replicas with hpa (default), keda or none")
+      .named("SCALER")
       .one_of({"hpa", "keda", "none"});
-  options.value("--namespace", kubernetes_namespace, "of manifests: their namespace").named("NAME");
-  options.value("--prometheus", prometheus, "of --scaler keda: the server that it asks")
+  options.value("--namespace", kubernetes_namespace, "With --manifests: Kubernetes namespace")
+      .named("NAME");
+  options.value("--prometheus", prometheus, "With --scaler keda: Prometheus server to query")
       .named("URL");
 }
 

@@ -23,11 +23,10 @@ struct MetricsOptions {
   std::string file;
 
   void add_to(Options& options) {
-    options
-        .value("-o,--output", file, "the file to write, whole at once (default: standard output)")
+    options.value("-o,--output", file, "Replace this file atomically (default: standard output)")
         .named("FILE");
     options.footer(
-        "Example, each minute by a timer, for node_exporter's textfile collector:\n"
+        "Example, every minute by a timer, for node_exporter's textfile collector:\n"
         "  berth metrics -o /var/lib/prometheus/node-exporter/berth.prom");
   }
 };
@@ -204,7 +203,7 @@ Result<int> metrics(os::Env& env, const MetricsOptions& options) {
 }  // namespace
 
 Command metrics_command() {
-  return command("metrics", "runs and this machine, as Prometheus scrapes them", metrics);
+  return command("metrics", "Print metrics of runs and this machine for Prometheus", metrics);
 }
 
 }  // namespace berth::cli

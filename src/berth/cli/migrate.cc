@@ -15,7 +15,7 @@ struct MigrateOptions {
 
   void add_to(Options& options) {
     options.json(json);
-    options.value("--to", to, "the database, which has no runs yet").required();
+    options.value("--to", to, "Database without runs").required().named("URL");
     options.example("berth migrate --to postgresql://ada@db.lab/berth");
   }
 };
@@ -43,7 +43,7 @@ Result<int> migrate(os::Env& env, const MigrateOptions& options) {
       fmt::format("{} {} in {}.\n"
                   "{} is kept, and is read-only from now on. Set:\n"
                   "  export BERTH_DB={} BERTH_STATE={}\n",
-                  state, migrated.was_there ? "was there already," : "is", migrated.place,
+                  state, migrated.was_there ? "was already" : "is", migrated.place,
                   run::database_file(state), migrated.place, state));
   return 0;
 }
@@ -51,8 +51,7 @@ Result<int> migrate(os::Env& env, const MigrateOptions& options) {
 }  // namespace
 
 Command migrate_command() {
-  return command("migrate", "take all runs of this state directory to a PostgreSQL database",
-                 migrate);
+  return command("migrate", "Copy all runs to a PostgreSQL database", migrate);
 }
 
 }  // namespace berth::cli

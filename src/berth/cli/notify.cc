@@ -184,10 +184,11 @@ struct NotifyOptions {
 
   void add_to(Options& options) {
     add_run(options, run);
-    options.value("--event", event, "what they are told of (default: end)")
+    options.value("--event", event, "Send this event (default: end)")
+        .named("EVENT")
         .one_of({"end", "failure", "first_result", "stalled"});
-    options.value("--task", task, "the task that it is about, such as 17").named("TASK");
-    options.value("--only", only, "the so-many-th of them alone")
+    options.value("--task", task, "Report this task, such as 17").named("TASK");
+    options.value("--only", only, "Notify only the Nth target (default: all)")
         .between(0, static_cast<int>(exec::kMostNotify));
     options.example("berth notify digits-3");
   }
@@ -295,7 +296,7 @@ void Notifier::on_task_end(const run::TaskEnd& end) {
 }
 
 Command notify_command() {
-  return command("notify", "tell whoever a run's notify names", notify);
+  return command("notify", "Send a run's notifications again", notify);
 }
 
 }  // namespace berth::cli

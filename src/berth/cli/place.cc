@@ -36,21 +36,26 @@ struct PlaceOptions {
 
   void add_to(Options& options) {
     options.json(json);
+    options.value("K", count, "Number of GPUs").required();
     add_topology(options, topology);
-    options.value("K", count, "how many devices").required();
-    options.value("--available", available,
-                  "indices such as 0,2-5, or UUIDs (default: the free ones)");
-    options.flag("--all", all, "of this machine also the devices that are held")
+    options
+        .value("--available", available,
+               "Choose from these: indices such as 0,2-5, or UUIDs (default: free GPUs)")
+        .named("GPUS");
+    options.flag("--all", all, "Choose from all GPUs of this machine, allocated ones included")
         .excludes("--available");
-    options.value("--require", require, "devices that must be among them");
-    options.value("--policy", policy,
-                  "packed (default), best-effort, simple, static-dgx1-pascal, static-dgx1-volta, "
-                  "static-dgx2");
-    options.value("--objective", objective, "sum (default), min or ring");
+    options.value("--require", require, "Include these GPUs").named("GPUS");
+    options
+        .value("--policy", policy,
+               "packed (default), best-effort, simple, static-dgx1-pascal, static-dgx1-volta or "
+               "static-dgx2")
+        .named("POLICY");
+    options.value("--objective", objective, "What to maximize: sum (default), min or ring")
+        .named("OBJECTIVE");
     options.footer(
         "Examples:\n"
-        "  berth place 2          of the free GPUs of this machine\n"
-        "  berth place 2 --all    of all its GPUs, free or not\n"
+        "  berth place 2          from the free GPUs of this machine\n"
+        "  berth place 2 --all    from all GPUs\n"
         "  berth place 2 --topology dgx1-v100 --available 0,2-5 --require 4");
   }
 };
@@ -311,11 +316,11 @@ Result<int> place(os::Env& env, const PlaceOptions& options) {
 }  // namespace
 
 Command topo_command() {
-  return command("topo", "the GPUs of a machine, what joins them, and their islands", topo);
+  return command("topo", "Show the GPUs of a machine and how they are connected", topo);
 }
 
 Command place_command() {
-  return command("place", "which K GPUs a job would get, and what that leaves", place);
+  return command("place", "Show which K GPUs a job would get", place);
 }
 
 }  // namespace berth::cli

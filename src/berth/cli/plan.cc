@@ -30,7 +30,7 @@ struct PlanOptions {
   std::string time_limit, sweep;
   std::vector<std::string> sets;  // "capacity.H100=16"
   bool delayed_best_effort = false, heterogeneous = false, disaggregated = false;
-  bool candidates = false, fail_unserved = false;
+  bool candidates = false, fail_unserved = false, wide = false;
   std::string percentiles = "simulated";
   DayChoices day;
   ManifestChoices manifests;
@@ -38,30 +38,41 @@ struct PlanOptions {
 
   void add_to(Options& options) {
     options.json(json);
-    options.value("PATH", path, "a fleet document (JSON), or a directory of them").required();
-    options.value("--model", model, "calibrated (default) or reference");
+    add_fleet(options, path);
+    options.group("Planning");
+    options.value("--solver", solver, "optimal (default), greedy or unlimited").named("SOLVER");
+    options.value("--model", model, "Performance model: calibrated (default) or reference")
+        .named("MODEL");
     add_percentiles(options, percentiles);
-    options.value("--solver", solver, "optimal (default), greedy or unlimited");
-    options.value("--saturation", saturation,
-                  "greedy: None, PriorityExhaustive, PriorityRoundRobin or RoundRobin");
+    options
+        .value("--saturation", saturation,
+               "With greedy: None, PriorityExhaustive, PriorityRoundRobin or RoundRobin")
+        .named("POLICY");
     options.flag("--delayed-best-effort", delayed_best_effort,
-                 "greedy: best effort after all priorities");
+                 "With greedy: serve best effort after all priorities");
     options.flag("--heterogeneous", heterogeneous,
-                 "optimal, unlimited: mixes of two accelerators for one server too");
+                 "Allow two accelerator types for one server (optimal, unlimited)");
     options.flag("--disaggregated", disaggregated,
-                 "optimal, unlimited: prefill and decode apart where that is better");
-    options.value("--power-budget", power_budget,
-                  "what all replicas may draw by the power curves, such as 20kW");
-    options.flag("--candidates", candidates, "every server on every accelerator");
-    options.flag("--fail-unserved", fail_unserved, "exit with 1 when a server goes without");
+                 "Separate prefill and decode where that is better (optimal, unlimited)");
+    options
+        .value("--power-budget", power_budget,
+               "Limit the power of all replicas, by the power curves, such as 20kW")
+        .named("POWER");
+    options.value("--time-limit", time_limit, "Stop at the best plan found so far, such as 2s")
+        .named("DURATION");
+    options.flag("--candidates", candidates, "List every server on every accelerator");
+    options.flag("--wide", wide, "Show all columns: class, batch, use, power, reason");
+    options.flag("--fail-unserved", fail_unserved, "Exit with 1 if a server cannot be served");
+    options.group("What if");
     options
         .list("--set", sets,
-              "what if: capacity.TYPE, accelerator.NAME.cost, server.NAME.arrivalRate, …")
+              "Change a value: capacity.TYPE, accelerator.NAME.cost, server.NAME.arrivalRate, ...")
         .named("PATH=VALUE");
-    options.value("--sweep", sweep, "cost and unserved over a range of one of these")
+    options.value("--sweep", sweep, "Show cost and unserved load over a range of such a value")
         .named("PATH=FIRST..LAST..STEP");
-    options.value("--time-limit", time_limit, "end with the best plan so far, such as 2s");
+    options.group("Plan a day");
     day.add_to(options);
+    options.group("Deploy");
     manifests.add_to(options);
     start.add_to(options);
     options.footer(
@@ -137,7 +148,52 @@ Result<fleet::Execution> means_of(os::Env& env, const PlanOptions& given) {
   return means;
 }
 
+std::string accelerators_text(const fleet::Assignment& planned) {
+  const auto& allocation = planned.allocation;
+  return (allocation.accelerator.empty() ? "-" : accelerators_of(allocation)) +
+         (planned.is_spot ? " (spot)" : "");
+}
+
+/// What every server gets, in 80 columns.
 std::string servers_text(const fleet::System& system, const fleet::Plan& plan) {
+  Table table({"server", "accelerator", "replicas", "cost", "TTFT/SLO ms", "ITL/SLO ms", "change"});
+  std::string notes;
+  for (const auto& [name, planned] : plan.servers) {
+    const fleet::Server& server = system.servers.at(name);
+    const fleet::Target target = fleet::target_of(system, server);
+    const auto& allocation = planned.allocation;
+    const bool is_given = !allocation.accelerator.empty();
+    table.add({name, accelerators_text(planned), replicas_of(allocation), figure(allocation.cost),
+               is_given ? short_against(allocation.ttft_ms, target.ttft_ms) : "-",
+               is_given ? short_against(allocation.itl_ms, target.itl_ms) : "-",
+               short_change(server.current, allocation)});
+    if (!is_given || planned.reason.contains(';'))
+      notes += fmt::format("{}: {}\n", name, planned.reason);
+  }
+  return table.text() + notes;
+}
+
+/// The cost of the plan, and how it differs from the current allocations.
+std::string cost_text(const fleet::System& system, const fleet::Plan& plan) {
+  double before = 0;
+  std::size_t added = 0, removed = 0, changed = 0;
+  for (const auto& [name, planned] : plan.servers) {
+    const fleet::Allocation& current = system.servers.at(name).current;
+    before += current.cost;
+    const auto now = fleet::in_words(planned.allocation), was = fleet::in_words(current);
+    if (now == was) continue;
+    ++(was.empty() ? added : now.empty() ? removed : changed);
+  }
+  std::vector<std::string> changes;
+  for (const auto& [count, what] :
+       {std::pair(added, "started"), {changed, "changed"}, {removed, "stopped"}})
+    if (count > 0) changes.push_back(fmt::format("{} {}", count, what));
+  return fmt::format("\nCost: {} cents an hour ({:+.2f}). Servers: {}.\n", figure(plan.cost),
+                     plan.cost - before, changes.empty() ? "no changes" : join(changes, ", "));
+}
+
+/// All that the plan says of every server: --wide.
+std::string wide_servers_text(const fleet::System& system, const fleet::Plan& plan) {
   Table table({"server", "class", "accelerator", "replicas", "batch", "cost", "ITL / SLO ms",
                "TTFT / SLO ms", "use", "W", "change", "why"});
   for (const auto& [name, a] : plan.servers) {
@@ -146,8 +202,7 @@ std::string servers_text(const fleet::System& system, const fleet::Plan& plan) {
     const auto& allocation = a.allocation;
     const bool is_given = !allocation.accelerator.empty();
     table.add({name, server.service_class.empty() ? "Free" : server.service_class,
-               (is_given ? accelerators_of(allocation) : "-") + (a.is_spot ? " (spot)" : ""),
-               replicas_of(allocation), is_given ? batch_of(allocation) : "-",
+               accelerators_text(a), replicas_of(allocation), is_given ? batch_of(allocation) : "-",
                figure(allocation.cost), is_given ? against(allocation.itl_ms, target.itl_ms) : "-",
                is_given ? against(allocation.ttft_ms, target.ttft_ms) : "-",
                is_given ? fmt::format("{:.0f} %", 100 * allocation.utilisation) : "-",
@@ -193,6 +248,16 @@ std::string lengths_text(const fleet::System& system) {
   return histograms_text(servers);
 }
 
+/// How near the plan is to the best one. What the solver minimizes is the cost and the penalty for
+/// changes.
+std::string optimality_text(const fleet::Proof& proof) {
+  const std::string stopped = proof.stopped ? "; stopped by the time limit" : "";
+  constexpr double kShown = 5e-7;  // less is 0.0000 %
+  if (proof.gap < kShown) return fmt::format("No plan is better by cost and changes{}.\n", stopped);
+  return fmt::format("At most {:.4f} % from the best plan by cost and changes{}.\n",
+                     100 * proof.gap, stopped);
+}
+
 std::string summary_text(const fleet::Plan& plan) {
   std::string text;
   Table table({"type", "used", "of", "cost", "value of one more"});
@@ -207,15 +272,13 @@ std::string summary_text(const fleet::Plan& plan) {
   }
   if (!table.empty()) text += "\n" + table.text();
   const fleet::Proof& proof = plan.proof;
-  text += fmt::format("\ncost {} cents an hour; value {}, at least {} (gap {:.4f} %){}\n",
-                      figure(plan.cost), figure(proof.value), figure(proof.bound), 100 * proof.gap,
-                      proof.stopped ? "; stopped by the time limit" : "");
+  text += "\n" + optimality_text(proof);
   if (plan.watts > 0 || plan.power)
     text += fmt::format(
-        "draws {}{} W by the power curves{}\n", figure(plan.watts, 0),
+        "Power: {}{} W by the power curves{}.\n", figure(plan.watts, 0),
         plan.power ? " of " + figure(plan.power->limit_w, 0) : "",
         plan.power && plan.power->shadow_price > 0
-            ? fmt::format("; one more kW is worth {}", figure(1000 * plan.power->shadow_price))
+            ? fmt::format("; one more kW saves {}", figure(1000 * plan.power->shadow_price))
             : "");
   for (const auto& [priority, count] : proof.unserved)
     if (count > 0)
@@ -393,7 +456,8 @@ Result<int> plan(os::Env& env, const PlanOptions& given) {
     json.insert(json.rfind('}'), ",\"servers\":" + servers_json(system, solved));
     print((given.start.wanted ? started_json(started, json) : json) + "\n");
   } else if (!only_candidates) {
-    print(servers_text(system, solved) + tails_text(system, solved) + limits_text(made) +
+    print((given.wide ? wide_servers_text(system, solved) : servers_text(system, solved)) +
+          cost_text(system, solved) + tails_text(system, solved) + limits_text(made) +
           lengths_text(system) + summary_text(solved) + manifests_text(written, given.manifests) +
           started_text(started));
   }
@@ -403,7 +467,7 @@ Result<int> plan(os::Env& env, const PlanOptions& given) {
 }  // namespace
 
 Command plan_command() {
-  return command("plan", "how many of which accelerator a fleet of inference servers needs", plan);
+  return command("plan", "Plan accelerators and replicas for a fleet of LLM servers", plan);
 }
 
 }  // namespace berth::cli

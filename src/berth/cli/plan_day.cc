@@ -376,29 +376,33 @@ std::string day_json(const fleet::Day& day, const std::vector<fleet::ReplayedSer
 }  // namespace
 
 void DayChoices::add_to(Options& options) {
-  options.value("--profile", profile, "a day: time,server,arrivalRate[,avgInTokens,avgOutTokens]")
+  options
+      .value("--profile", profile,
+             "Loads over a day (CSV): time,server,arrivalRate[,avgInTokens,avgOutTokens]")
       .named("FILE");
-  options.value("--trace", trace, "a day from requests: seconds,in_tokens,out_tokens")
+  options.value("--trace", trace, "Requests of a day (CSV): seconds,in_tokens,out_tokens")
       .named("FILE")
       .excludes("--profile");
-  options.flag("--replay", replay,
-               "of a trace: what its requests would have attained under each plan, simulated");
-  options.value("--window", window, "of a trace (default 10m)").named("TIME").excludes("--profile");
-  options.value("--server", server, "has all of the trace (default: by the arrivalRates)")
+  options.flag("--replay", replay, "Simulate the requests of the trace under each plan");
+  options.value("--window", window, "Plan the trace in windows of this length (default: 10m)")
+      .named("DURATION")
+      .excludes("--profile");
+  options
+      .value("--server", server,
+             "Send the whole trace to this server (default: split by arrivalRate)")
       .named("NAME")
       .excludes("--profile");
   options
       .value("--transition-cost", transition_cost,
-             "of a day, for each start and stop of a replica: cents, or its price for a time (5m)")
+             "Cost of each start or stop of a replica: cents, or its price for a time (5m)")
       .named("COST");
-  options.value("--startup", startup, "of a day: so long a replica costs before it serves")
-      .named("TIME");
-  options.value("--min-up", min_up, "of a day: after a start a server gives nothing up for so long")
-      .named("TIME");
+  options.value("--startup", startup, "Time a replica costs before it serves").named("DURATION");
+  options.value("--min-up", min_up, "After a start, keep all replicas of the server this long")
+      .named("DURATION");
   options
       .value("--hysteresis", hysteresis,
-             "of a day's greedy plan: moves save more than this part (0 to 1)")
-      .named("PART");
+             "With greedy: move only to save more than this fraction (0 to 1)")
+      .named("FRACTION");
 }
 
 Status check_no_day(const DayChoices& given) {

@@ -174,11 +174,11 @@ Status check_here(run::Context& context, const std::string& directory, const fle
 void StartChoices::add_to(Options& options) {
   options
       .flag("--start", wanted,
-            "run the planned servers, a run for each in the background; berth stop ends one")
+            "Start the planned servers, one background run each; end one with berth stop")
       .excludes("--manifests");
   options
       .list("--on", clusters,
-            "of --start: where, by names of berth cluster list (default: this machine)")
+            "With --start: run on these clusters (default: this machine); see berth cluster list")
       .split_at(',')
       .one_at_a_time()
       .named("CLUSTER");

@@ -2,6 +2,7 @@
 // (visible_text()) on its way out; only what has to keep its bytes is printed exactly.
 #pragma once
 
+#include <string>
 #include <string_view>
 
 namespace berth::cli {
@@ -13,6 +14,15 @@ void print_error(std::string_view text);  ///< Writes to standard error.
 /// Write bytes as they are: output of tasks, and what moves the cursor.
 void print_exact(std::string_view bytes);
 void print_exact_error(std::string_view bytes);
+
+/// Whether standard output takes colours: it is a terminal, and NO_COLOR is not set.
+bool has_colours();
+/// The name of a state in its colour: done green, failed red, running blue, others yellow or none.
+/// A cause may follow it: "failed (exit 3)".
+std::string painted(std::string_view state);
+
+/// The width of the terminal that standard output is; 80 where it is none.
+int terminal_width();
 
 /// The errno of the last failure to write to standard output, such as that of a full disk; 0
 /// without any. A reader who has gone (EPIPE) is no failure.

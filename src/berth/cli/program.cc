@@ -13,7 +13,7 @@ namespace berth::cli {
 namespace {
 
 Result<int> dispatch(std::span<const Command> commands, int count, char** values) {
-  BERTH_ASSIGN(const auto read, read_command_line(commands, count, values));
+  BERTH_ASSIGN(const auto read, read_command_line(commands, count, values, terminal_width()));
   if (const auto* printout = std::get_if<Printout>(&read)) {
     std::fputs(printout->text.c_str(), stdout);
     return 0;

@@ -54,8 +54,8 @@ struct RmOptions {
 
   void add_to(Options& options) {
     options.json(json);
-    options.list("RUN", runs, "such as digits-3").required();
-    options.flag("--force", force, "also end what is alive of a run whose runner died");
+    add_runs(options, runs, "Runs, such as digits-3 digits-4");
+    options.flag("--force", force, "Also end processes left by a runner that died");
     options.example("berth rm digits-3 digits-4");
   }
 };
@@ -96,10 +96,10 @@ struct PruneOptions {
 
   void add_to(Options& options) {
     options.json(json);
-    options.value("--older-than", older_than, "such as 7d (default 30d)");
-    options.value("--keep", keep, "but leave this many of the youngest of them")
-        .between(0, 1'000'000);
-    options.flag("--dry-run", dry_run, "only say which");
+    options.value("--older-than", older_than, "Delete runs that ended this long ago (default: 30d)")
+        .named("DURATION");
+    options.value("--keep", keep, "Keep the N youngest of them").between(0, 1'000'000);
+    options.flag("--dry-run", dry_run, "List the runs without deleting them");
     options.example("berth prune --older-than 7d --keep 10 --dry-run");
   }
 };
@@ -133,11 +133,11 @@ Result<int> prune(os::Env& env, const PruneOptions& options) {
 }  // namespace
 
 Command rm_command() {
-  return command("rm", "forget runs, with their output", rm);
+  return command("rm", "Delete runs and their output", rm);
 }
 
 Command prune_command() {
-  return command("prune", "forget the runs that ended long ago", prune);
+  return command("prune", "Delete runs that ended long ago", prune);
 }
 
 }  // namespace berth::cli

@@ -6,6 +6,7 @@
 #include "berth/cli/print.h"
 #include "berth/cli/report_plan.h"
 #include "berth/cli/report_run.h"
+#include "berth/cli/shared_options.h"
 #include "berth/error.h"
 
 namespace berth::cli {
@@ -15,15 +16,15 @@ struct ReportOptions {
   std::string what, file, format;
 
   void add_to(Options& options) {
-    options
-        .value("RUN", what,
-               "a run such as digits-3, or the file or folder of a fleet, which is planned")
-        .required();
+    add_run(options, what, "RUN",
+            "Run, such as digits-3, or a fleet document or directory to plan");
     options
         .value("-o,--output", file,
-               "the file to write (default: standard output); .md is Markdown, any other HTML")
+               "Write to this file (default: standard output); .md is Markdown, any other HTML")
         .named("FILE");
-    options.value("--format", format, "html or md (default: as FILE ends)").one_of({"html", "md"});
+    options.value("--format", format, "Write html or md (default: by the name of FILE)")
+        .named("FORMAT")
+        .one_of({"html", "md"});
     options.footer(
         "Examples:\n"
         "  berth report digits-3 -o digits-3.html\n"
@@ -69,7 +70,7 @@ Result<int> report(os::Env& env, const ReportOptions& options) {
 }  // namespace
 
 Command report_command() {
-  return command("report", "a run, or a plan, as one page to keep or to send", report);
+  return command("report", "Write a run or a plan as one page (HTML or Markdown)", report);
 }
 
 }  // namespace berth::cli

@@ -17,12 +17,12 @@
 namespace berth::cli {
 namespace {
 
-constexpr const char* kOverwrite = "replace outputs of a flow that are protected or were edited";
+constexpr const char* kDetach = "Run in the background and print the run's name";
+constexpr const char* kOverwrite = "Replace outputs of a flow that are protected or were edited";
 constexpr const char* kSendLarge =
-    "send the experiment's folder also where it has more than 1 GiB or is a home directory";
-
+    "Send the experiment's folder although it exceeds 1 GiB or is a home directory";
 constexpr const char* kEnvOfSubmission =
-    "tasks get the environment of the submission, not the present one";
+    "Use the environment variables of the submission, not the current ones";
 
 struct ResumeOptions {
   bool json = false, detach = false, send_large = false, env_of_submission = false;
@@ -31,8 +31,8 @@ struct ResumeOptions {
 
   void add_to(Options& options) {
     options.json(json);
-    options.flag("--detach", detach, "in the background, and print the run's name");
     add_run(options, run);
+    options.flag("--detach", detach, kDetach);
     options.flag("--overwrite", overwrite, kOverwrite);
     options.flag("--send-large", send_large, kSendLarge);
     options.flag("--env-of-submission", env_of_submission, kEnvOfSubmission);
@@ -47,14 +47,15 @@ struct RetryOptions {
 
   void add_to(Options& options) {
     options.json(json);
-    options.flag("--failed", failed, "only what failed: what was not begun stays so");
-    options.flag("--all", all, "everything anew, also what is done (a flow: as cached)")
-        .excludes("--failed");
-    options.flag("--file", file, "everything anew, as cached, of a flow as its file is now")
-        .excludes("--failed");
-    options.flag("--detach", detach, "in the background, and print the run's name")
-        .excludes("--failed");
     add_run(options, run);
+    options.group("What to run again (default: failed and unfinished tasks)");
+    options.flag("--failed", failed, "Only failed tasks; tasks that never started stay waiting");
+    options.flag("--all", all, "All tasks (of a flow: those that are not cached)")
+        .excludes("--failed");
+    options.flag("--file", file, "All tasks of a flow as its file is now, except cached ones")
+        .excludes("--failed");
+    options.group("How to run");
+    options.flag("--detach", detach, kDetach).excludes("--failed");
     options.flag("--overwrite", overwrite, kOverwrite);
     options.flag("--send-large", send_large, kSendLarge);
     options.flag("--env-of-submission", env_of_submission, kEnvOfSubmission);
@@ -81,7 +82,7 @@ Status note_edited(os::Env& env, const store::RunRecord& record) {
   print_error(
       fmt::format("{} continues as it was submitted; {}{} was edited since: to use the edited "
                   "file, run berth retry --file {}\n",
-                  record.name, other ? "what is included by " : "", (*now)->file, record.name));
+                  record.name, other ? "a file included by " : "", (*now)->file, record.name));
   return {};
 }
 
@@ -244,16 +245,17 @@ Result<int> stop(os::Env& env, const StopOptions& options) {
 }  // namespace
 
 Command resume_command() {
-  return command("resume", "go on with a run that was stopped, or whose runner died", resume);
+  return command("resume", "Continue a run that was stopped or interrupted", resume);
 }
 
 Command retry_command() {
-  return command(
-      "retry", "try the failed tasks of a run again, and go on with what was not finished", retry);
+  return command("retry", "Run failed and unfinished tasks of a run again", retry);
 }
 
 Command stop_command() {
-  return command("stop", "stop a run, so that it can be resumed", stop);
+  return command("stop", "Stop a run so that it can be resumed", stop)
+      .alias("cancel")
+      .alias("kill");
 }
 
 }  // namespace berth::cli

@@ -198,7 +198,8 @@ struct CheckOptions {
 
   void add_to(Options& options) {
     options.json(run.json);
-    options.value("FILE", run.file, "an experiment or a flow (YAML)").required();
+    options.value("FILE", run.file, "Experiment or flow (YAML)").required();
+    options.group("Flow options");
     run.flow.add_to(options);
     options.example("berth check flow.yaml");
   }
@@ -351,13 +352,11 @@ Result<int> submit_and_follow(os::Env& env, const RunOptions& options) {
 }  // namespace
 
 Command run_command() {
-  return command("run", "start a run and follow it: of a file, or of one command",
-                 submit_and_follow);
+  return command("run", "Start a run from a file or a command, and follow it", submit_and_follow);
 }
 
 Command check_command() {
-  return command("check", "everything that is checked before a run of a file, and no run",
-                 check_file);
+  return command("check", "Validate a file without running it", check_file);
 }
 
 }  // namespace berth::cli

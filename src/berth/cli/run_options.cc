@@ -15,12 +15,12 @@ struct AmountOption {
   const char* help;
 };
 constexpr std::array<AmountOption, 6> kAmountOptions{{
-    {"--cpu", "cpu", "cores, fractions allowed (default 1)"},
-    {"--mem", "mem", "memory, such as 4G or 512MiB"},
-    {"--disk", "disk", "space on the state directory's volume"},
-    {"--gpu", "gpu", "GPUs: whole, or with one of the next two parts of so many"},
-    {"--gpu-mem", "gpu_mem", "memory of a GPU that others may share, such as 10G"},
-    {"--gpu-slots", "gpu_slots", "throughput slots of a GPU that others may share"},
+    {"--cpu", "cpu", "Number of cores, such as 2 or 0.5 (default: 1)"},
+    {"--mem", "mem", "Memory, such as 4G or 512MiB"},
+    {"--disk", "disk", "Disk space on the volume of the state directory"},
+    {"--gpu", "gpu", "Number of GPUs: whole, or shared with the next two options"},
+    {"--gpu-mem", "gpu_mem", "Memory on each shared GPU, such as 10G"},
+    {"--gpu-slots", "gpu_slots", "Throughput slots on each shared GPU"},
 }};
 
 /// Sets `value` to what `read` makes of the text, where there is any.
@@ -34,6 +34,8 @@ Status set_given(std::string_view flag, const std::string& text, Value& value, c
 }
 
 constexpr const char* kRunExamples =
+    "Options override the file. Ctrl-C stops the run; 'berth resume RUN' continues it.\n"
+    "\n"
     "Examples:\n"
     "  berth run sweep.yaml\n"
     "  berth run examples/flow/licences.yaml\n"
@@ -42,26 +44,62 @@ constexpr const char* kRunExamples =
     "  berth run --cpu 2 --mem 4G --timeout 1h -- ./train.py --lr 0.1\n"
     "  berth run --gpu 2 --gpu-mem-min 30G --gpu-objective min -- ./train.py\n"
     "  sort names | berth run --stdin - -- ./count.py\n"
-    "  berth run --cluster lab sweep.yaml\n"
-    "  berth run --cluster lab --plan sweep.yaml     what of its folder would be sent\n"
-    "The options beat the file. Ctrl-C stops the run; `berth resume RUN` goes on.";
+    "  berth run --cluster lab --plan sweep.yaml";
 
 void add_limits(RunOptions& run, Options& options) {
+  options.group("Limits and failures");
+  options.value("--timeout", run.timeout, "Time limit of each task, such as 10m").named("DURATION");
+  options.value("--retries", run.retries, "Retry a failed task up to N times").between(0, 1000);
+  options.flag_with_value("--allow-failures", "N", run.allow_failures,
+                          "Succeed although tasks failed; with N: at most N tasks");
+  options
+      .value("--retain", run.retain,
+             "Keep the allocation after a failure, for 'berth retry' (such as 10m)")
+      .named("DURATION");
   options
       .value("--enforce", run.enforce,
-             "where a machine cannot hold a task to its limits: 'required' does not run it there, "
-             "'advisory' (the default) says so once")
+             "If a machine cannot enforce limits: warn once (advisory, default) or run nothing "
+             "there (required)")
+      .named("MODE")
       .one_of({"required", "advisory"});
-  options.value("--timeout", run.timeout, "time limit of each task, such as 10m");
-  options.value("--gpu-mem-over", run.gpu_mem_over,
-                "what comes of a task that has more of a GPU than --gpu-mem: warn (default), kill");
-  options.value("--retries", run.retries, "further attempts of a task that fails").between(0, 1000);
-  options.flag_with_value("--allow-failures", "N", run.allow_failures,
-                          "the run is done also if tasks fail; =N: if at most N fail");
-  options.value("--retain", run.retain,
-                "keep an alloc for so long when the run fails, for berth retry, such as 10m");
-  options.value("--priority", run.priority, "greater goes first").between(-1000, 1000);
-  options.value("--parallel", run.parallel, "tasks side by side at most").between(1, 1'000'000);
+  options
+      .value("--gpu-mem-over", run.gpu_mem_over,
+             "If a task exceeds --gpu-mem: warn (default) or kill it")
+      .named("ACTION");
+  options.group("Scheduling");
+  options.value("-j,--parallel", run.parallel, "Run at most N tasks in parallel")
+      .between(1, 1'000'000);
+  options.value("--priority", run.priority, "Start runs with a higher priority first (default: 0)")
+      .between(-1000, 1000);
+}
+
+void add_where(RunOptions& run, Options& options) {
+  options
+      .list("--cluster", run.clusters,
+            "Run on these clusters, the first preferred (default: this machine); see berth cluster "
+            "list")
+      .split_at(',')
+      .one_at_a_time()
+      .named("CLUSTER");
+  options.flag("--send-large", run.send_large,
+               "Send the experiment's folder to remote hosts although it exceeds 1 GiB or is a "
+               "home directory");
+  options.flag("--detach", run.detach, "Run in the background and print the run's name");
+  options
+      .flag("--plan", run.plan,
+            "Show how many tasks would run in parallel, where, what limits them, and which files "
+            "would be sent; run nothing")
+      .excludes("--detach");
+  options.group("Names and notifications");
+  options.value("--name", run.name, "Name of the run; a number is added").named("NAME");
+  options.list("--label", run.labels, "Label for 'berth runs --label', such as team=vision")
+      .one_at_a_time()
+      .named("NAME=VALUE");
+  options
+      .list("--notify", run.notify,
+            "Notify when the run ends or a task fails: URL, mail:ADDRESS or a command")
+      .one_at_a_time()
+      .named("TARGET");
 }
 
 }  // namespace
@@ -69,7 +107,7 @@ void add_limits(RunOptions& run, Options& options) {
 void AmountOptions::add_to(Options& options) {
   for (std::size_t i = 0; i < known.size(); ++i)
     options.value(kAmountOptions[i].flag, known[i], kAmountOptions[i].help).named("AMOUNT");
-  options.list("--resource", others, "an amount of a name of your own, such as licence=1")
+  options.list("--resource", others, "User-defined resource, such as licence=1")
       .named("NAME=AMOUNT");
 }
 
@@ -104,19 +142,23 @@ Result<bool> AmountOptions::apply(Resources& resources) const {
 void GpuOptions::add_to(Options& options) {
   options
       .list("--gpu-slot-sizes", slot_sizes,
-            "only GPUs with one of these numbers of slots, such as 13,31")
+            "Use only GPUs with one of these numbers of slots, such as 13,31")
       .split_at(',')
       .named("SLOTS")
       .between(1, 10'000);
   options
-      .value("--gpu-mem-min", memory_min, "only GPUs that have so much memory in all, such as 30G")
+      .value("--gpu-mem-min", memory_min,
+             "Use only GPUs with this much memory in total, such as 30G")
       .named("AMOUNT");
-  options.value("--gpu-policy", policy,
-                "which of several GPUs: packed (default), best-effort, simple, "
-                "static-dgx1-pascal, static-dgx1-volta, static-dgx2");
-  options.value("--gpu-objective", objective, "sum (default), min or ring");
-  options.value("--gpu-require", require,
-                "GPUs that must be among them: indices such as 0,2-5, or UUIDs");
+  options
+      .value("--gpu-policy", policy,
+             "How to select GPUs: packed (default), best-effort, simple, static-dgx1-pascal, "
+             "static-dgx1-volta or static-dgx2")
+      .named("POLICY");
+  options.value("--gpu-objective", objective, "What to maximize: sum (default), min or ring")
+      .named("OBJECTIVE");
+  options.value("--gpu-require", require, "Include these GPUs: indices such as 0,2-5, or UUIDs")
+      .named("GPUS");
 }
 
 bool GpuOptions::any() const {
@@ -144,60 +186,40 @@ Status GpuOptions::apply(machine::DeviceSelection& selection) const {
 void RunOptions::add_to(Options& options) {
   options.json(json);
   options.after_dashes(words);
-  options.value("FILE", file, "an experiment or a flow (YAML)");
+  options.usage("[OPTIONS] -- COMMAND [ARGUMENT...]");
+  options.value("FILE", file, "Experiment or flow (YAML)");
+  options.group("Flow options");
   flow.add_to(options);
-  options.value("--name", name, "the run's name; its number is added");
-  amounts.add_to(options);
-  gpus.add_to(options);
-  add_limits(*this, options);
-  options
-      .list("--cluster", clusters,
-            "where it runs, by names of berth cluster list: the first, and what of the others "
-            "helps; default: this machine")
-      .split_at(',')
-      .one_at_a_time()
-      .named("CLUSTER");
   options
       .value("--cache", cache,
-             "of a flow: on (default), off, read (keep nothing new) or write (take nothing)")
+             "Use the cache: on (default), off, read (store nothing) or write (reuse nothing)")
+      .named("MODE")
       .one_of({"off", "read", "write", "on"});
   options
       .value("--image", image,
-             "of a flow: run its tasks in containers of this image (podman, docker or apptainer), "
-             "whatever the file says")
+             "Run the tasks in containers of this image (podman, docker or apptainer), overriding "
+             "the file")
       .named("IMAGE");
   options
-      .list("--label", labels,
-            "what the run is called by beside its name, such as team=vision; berth runs --label")
-      .one_at_a_time()
-      .named("NAME=VALUE");
-  options
-      .list("--notify", notify,
-            "who is told when the run ends, or a task fails: a URL, mail:ADDRESS, or a command")
-      .one_at_a_time()
-      .named("WHO");
-  options
       .value("--rows", rows,
-             "of a flow: a run for each row of this table (.csv, .tsv), whose columns are "
-             "parameters; the exit code is 1 if any failed")
+             "Start one run per row of this table (.csv, .tsv), whose columns are parameters; exit "
+             "with 1 if any failed")
       .named("TABLE");
-  options.list("--warm-start", warm_start, "measure three good trials of this earlier run first")
+  options.group("Inputs");
+  options
+      .list("--warm-start", warm_start, "Evaluate the three best trials of this earlier run first")
       .one_at_a_time()
       .named("RUN");
   options
       .value("--stdin", input,
-             "the file that each task gets as its standard input, '-' for that of this command "
-             "(default: empty input); it is kept with the run")
+             "Standard input of each task, '-' for this command's (default: empty); a copy is kept "
+             "with the run")
       .named("FILE");
-  options.flag("--detach", detach, "run in the background, and print the run's name");
-  options.flag("--send-large", send_large,
-               "send the experiment's folder to other machines also where it has more than 1 GiB "
-               "or is a home directory");
-  options
-      .flag("--plan", plan,
-            "show how many tasks would run side by side, where, and why no more; with --cluster "
-            "what of the experiment's folder would be sent; run nothing")
-      .excludes("--detach");
+  options.group("Resources of each task");
+  amounts.add_to(options);
+  gpus.add_to(options);
+  add_limits(*this, options);
+  add_where(*this, options);
   options.footer(kRunExamples);
 }
 

@@ -1,6 +1,7 @@
 #include "berth/cli/run_view.h"
 
 #include "berth/base/text.h"
+#include "berth/cli/print.h"
 
 namespace berth::cli {
 
@@ -53,8 +54,10 @@ std::string counts_and_error(const store::RunRecord& run) {
   return run.error.empty() || counted ? text : text + "; " + run.error;
 }
 
-std::string state_line(const store::RunRecord& run, std::string_view state) {
-  return fmt::format("{}  {}: {}\n", run.name, state, counts_and_error(run));
+void print_state_line(const store::RunRecord& run, std::string_view state) {
+  print(fmt::format("{}  ", run.name));
+  print_exact(has_colours() ? painted(state) : std::string(state));
+  print(fmt::format(": {}\n", counts_and_error(run)));
 }
 
 }  // namespace berth::cli

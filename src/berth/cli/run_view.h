@@ -46,7 +46,7 @@ std::string cause_text(const Record& of) {
 std::string counts_text(const store::Counts& counts);
 /// The same with the error of the run, unless the counts say it: "3 waiting; no space is left".
 std::string counts_and_error(const store::RunRecord& run);
-/// The line "digits-3  failed: 38 done, 1 failed".
-std::string state_line(const store::RunRecord& run, std::string_view state);
+/// Prints the line "digits-3  failed: 38 done, 1 failed".
+void print_state_line(const store::RunRecord& run, std::string_view state);
 
 }  // namespace berth::cli

@@ -28,9 +28,7 @@ struct RunsOptions {
 
   void add_to(Options& options) {
     options.json(json);
-    options
-        .list("--label", labels,
-              "only runs with this label (team), or with this value of it (team=vision)")
+    options.list("--label", labels, "List only runs with this label (team) or value (team=vision)")
         .one_at_a_time()
         .named("NAME[=VALUE]");
     options.example("berth runs --label team=vision");
@@ -44,37 +42,45 @@ struct ShowOptions {
 
   void add_to(Options& options) {
     options.json(json);
-    add_run(options, run);
+    add_run_or_last(options, run);
+    options.group("What to show");
+    options.flag("--summary", summary, "Show the run without its tasks");
     options
         .value("--graph", graph,
-               "of a flow: its steps and what they wait for, as text or (dot) for Graphviz")
+               "Show the steps of a flow and their dependencies, as text or for Graphviz (dot)")
         .count(0, 1)
         .one_of({"text", "dot"})
-        .named("[text|dot]");
-    options
-        .value("--sort", sort, "by task, time, state, or a parameter or metric (default: the goal)")
-        .named("NAME");
-    options.flag("--csv", csv, "a line a task, for a spreadsheet or pandas").excludes("--graph");
-    options.flag(
-        "--raw", raw,
-        "of --csv: cells as they are, also those that a spreadsheet would run as formulas, "
-        "such as =1+1, and control characters");
-    options
-        .value("--changed-since", since,
-               "of --csv and --json: without the tasks that ended before, such as "
-               "2026-11-25T16:41:36Z")
-        .named("TIME");
-    options.flag("--summary", summary, "without its tasks").excludes("--graph").excludes("--csv");
+        .named("[text|dot]")
+        .excludes("--summary");
     options
         .value("--chart", chart,
-               "of a search: how the best grew (history), how the leading trials learn (curves), "
-               "or what a "
-               "parameter does to the goal (its name); all of them unless one is named")
+               "Chart a search: best value so far (history), learning curves of the leading trials "
+               "(curves), or the effect of a parameter (its name); default: all")
         .count(0, 1)
         .named("[history|curves|PARAMETER]")
+        .excludes("--graph");
+    options
+        .value("--sort", sort,
+               "Sort by task, time, state, or a parameter or metric (default: the goal)")
+        .named("NAME");
+    options.group("Output");
+    options.flag("--csv", csv, "Print one CSV line per task, for a spreadsheet or pandas")
         .excludes("--graph")
-        .excludes("--csv");
-    options.example("berth show digits-3 --chart lr");
+        .excludes("--summary")
+        .excludes("--chart");
+    options.flag(
+        "--raw", raw,
+        "With --csv: do not escape cells that a spreadsheet would run as a formula (=1+1), "
+        "nor control characters");
+    options
+        .value("--changed-since", since,
+               "With --csv or --json: omit tasks that ended before this time, such as "
+               "2026-11-25T16:41:36Z")
+        .named("TIME");
+    options.footer(
+        "Examples:\n"
+        "  berth show                       the latest run\n"
+        "  berth show digits-3 --chart lr");
   }
 };
 
@@ -84,7 +90,7 @@ struct BestOptions {
 
   void add_to(Options& options) {
     options.json(json);
-    add_run(options, run);
+    add_run_or_last(options, run);
     options.example("berth best digits-3 --json");
   }
 };
@@ -99,7 +105,7 @@ Result<std::vector<ShownRun>> shown_runs(os::Env& env, run::Context& context) {
   return runs;
 }
 
-std::string runs_table(const std::vector<ShownRun>& runs, Wall now) {
+Table runs_table(const std::vector<ShownRun>& runs, Wall now) {
   Table table({"run", "state", "tasks", "age", "took"});
   for (const auto& run : runs) {
     const auto& record = run.record;
@@ -108,7 +114,7 @@ std::string runs_table(const std::vector<ShownRun>& runs, Wall now) {
                format_duration(now - record.created),
                timed ? format_duration(*record.ended - *record.started) : "-"});
   }
-  return table.text();
+  return table;
 }
 
 /// "held 12.4 core-minutes, 3.1 GiB-minutes of mem": "" before anything has ended.
@@ -189,12 +195,12 @@ Result<std::vector<Curve>> curves_of(run::Context& context, const store::RunReco
 Result<std::vector<Curve>> leading_curves(run::Context& context, const store::RunRecord& record,
                                           const std::vector<store::TaskRecord>& tasks,
                                           const experiment::Program& program) {
-  constexpr std::size_t kMostCurves = 5;
+  constexpr std::size_t kLeadingCurves = 5;
   Order leading = sorted_trials(tasks, program);
   const auto unscored = std::ranges::find_if(
       leading, [&](const auto* task) { return !score_of(*task, program).has_value(); });
-  leading.erase(std::min(unscored, leading.begin() +
-                                       std::min(std::ssize(leading), std::ptrdiff_t(kMostCurves))),
+  leading.erase(std::min(unscored, leading.begin() + std::min(std::ssize(leading),
+                                                              std::ptrdiff_t(kLeadingCurves))),
                 leading.end());
   return curves_of(context, record, leading, program);
 }
@@ -315,7 +321,7 @@ Result<int> show(os::Env& env, const ShowOptions& options) {
   if (!options.summary) print(trials_table(order, program, 0));
   if (const std::string chart = score_chart(tasks, program); !chart.empty())
     print("\n" + chart + "\n");
-  print(state_line(record, shown.state));
+  print_state_line(record, shown.state);
   print(best_text(record, tasks, program));
   if (const std::string held = usage_line(shown.used); !held.empty()) print(held + "\n");
   print(asked_line(record));
@@ -351,26 +357,26 @@ Result<int> show_best(os::Env& env, const BestOptions& options) {
   const Order front = front_of(sorted_trials(tasks, program), program);
   if (!front.empty())
     print("\nthe Pareto front (no trial is better in all goals):\n" +
-          trials_table(front, program, 0));
+          trials_table(front, program, 0).text());
   return 0;
 }
 
 }  // namespace
 
 Command overview_command() {
-  return command("", "", overview);
+  return command("", "", overview).alias("ps");
 }
 
 Command runs_command() {
-  return command("runs", "list the runs, oldest first", list_runs);
+  return command("runs", "List runs, oldest first", list_runs).alias("ls");
 }
 
 Command show_command() {
-  return command("show", "one run and its tasks", show);
+  return command("show", "Show a run and its tasks", show);
 }
 
 Command best_command() {
-  return command("best", "the best trial", show_best);
+  return command("best", "Show the best trial of a search", show_best);
 }
 
 }  // namespace berth::cli

@@ -27,7 +27,8 @@ struct SchemaOptions {
   void add_to(Options& options) {
     std::vector<std::string> names;
     for (const auto& each : kFormats) names.emplace_back(each.name);
-    options.value("FORMAT", format, "of which files").required().one_of(names);
+    options.value("FORMAT", format, "Format: experiment, flow or fleet").required().one_of(names);
+    options.always_json();
     options.example("berth schema flow > flow.schema.json");
   }
 };
@@ -41,8 +42,7 @@ Result<int> print_schema(os::Env&, const SchemaOptions& options) {
 }  // namespace
 
 Command schema_command() {
-  return command("schema", "the JSON Schema of experiment, flow or fleet files, for editors",
-                 print_schema);
+  return command("schema", "Print a JSON Schema for editors", print_schema);
 }
 
 }  // namespace berth::cli

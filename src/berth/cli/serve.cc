@@ -16,7 +16,10 @@ namespace {
 struct AgentOptions {
   std::vector<std::string> line;
 
-  void add_to(Options& options) { options.whole_line(line); }
+  void add_to(Options& options) {
+    options.whole_line(line);
+    options.hide();
+  }
 };
 
 Result<int> become_server(os::Env& env, const ServeOptions& options) {
@@ -42,35 +45,37 @@ Result<int> become(os::Env& env, const char* name, const std::vector<std::string
 
 void AccessOptions::add_to(Options& options) {
   options
-      .value("--token-file", token_file,
-             "holds the token of those who may do all; made with a new one when missing")
+      .value("--token-file", token_file, "File with the token for full access; created if missing")
       .named("FILE");
   options
       .value("--read-token-file", read_token_file,
-             "the same, of those who may look and change nothing")
+             "File with the token for read-only access; created if missing")
       .named("FILE");
-  options.value("--tls-cert", certificate, "certificate (PEM)").named("FILE");
-  options.value("--tls-key", key, "its key (PEM)").named("FILE");
+  options.value("--tls-cert", certificate, "TLS certificate (PEM)").named("FILE");
+  options.value("--tls-key", key, "TLS key (PEM)").named("FILE");
 }
 
 void ServeOptions::add_to(Options& options) {
   options.whole_line(line);
-  options.value("PATH", path, "a fleet document, or a directory of them, to begin with");
-  options.value("--listen", listen, "HOST:PORT (default 127.0.0.1:8321); port 0: any that is free");
+  options.value("PATH", path, "Fleet document or directory of them to load first");
+  options
+      .value("--listen", listen,
+             "Listen on this address (default: 127.0.0.1:8321; port 0: any free port)")
+      .named("HOST:PORT");
   access.add_to(options);
   add_percentiles(options, percentiles);
   options.footer(
-      "It prints its address, and a link to the dashboard that is good once. Beyond this machine "
-      "it\n"
-      "listens only with a token and TLS. Without --listen, INFERNO_HOST and INFERNO_PORT say "
-      "where.\n"
+      "Prints its address and a link to the dashboard that works once. Other machines can\n"
+      "connect only with a token and TLS. INFERNO_HOST and INFERNO_PORT replace the default\n"
+      "address.\n"
+      "\n"
       "Example:\n"
       "  berth serve examples/fleet\n"
       "  curl -X POST http://127.0.0.1:8321/optimize");
 }
 
 Command serve_command(Result<int> (*serve)(os::Env&, const ServeOptions&)) {
-  return command("serve", "plan fleets over HTTP, with the dashboard and metrics", serve);
+  return command("serve", "Serve planning, dashboard and metrics over HTTP", serve);
 }
 
 Command serve_command() {
@@ -79,7 +84,7 @@ Command serve_command() {
 
 Command agent_command() {
   Command agent =
-      command("agent", "a worker in a process of its own, started by the others", become_agent);
+      command("agent", "Run as a worker process that other berth processes start", become_agent);
   agent.reads_its_own_words = true;
   return agent;
 }

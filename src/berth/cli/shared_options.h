@@ -1,25 +1,40 @@
-// Options that several commands have.
+// Options that several commands share.
 #pragma once
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "berth/base/time.h"
 #include "berth/cli/options.h"
 
 namespace berth::cli {
 
-/// RUN: which run the command is about.
-Option add_run(Options& options, std::string& to);
+/// A reference to the run that was submitted last; "@last/17" is one of its tasks.
+inline constexpr std::string_view kLastRun = "@last";
+/// Replaces "@last" by the name of the latest run. not_found: there are no runs.
+Status replace_last_run(os::Env& env, std::string& reference);
 
-/// --topology: a machine other than this one.
+/// Declares RUN, which is required.
+Option add_run(Options& options, std::string& to, const std::string& name = "RUN",
+               const std::string& help = "Run, such as digits-3 or @last");
+/// Declares RUN, which is the latest run where it is absent.
+Option add_run_or_last(Options& options, std::string& to, const std::string& name = "RUN",
+                       const std::string& help = "Run, such as digits-3");
+/// Declares RUN..., of which at least one is required.
+Option add_runs(Options& options, std::vector<std::string>& to, const std::string& help);
+
+/// Declares --topology: a machine other than this one.
 Option add_topology(Options& options, std::string& to);
 
-/// --percentiles: what decides how great a rate is within targets for percentiles: "simulated" or
+/// Declares PATH: a fleet document or a directory of them.
+Option add_fleet(Options& options, std::string& to);
+
+/// Declares --percentiles, which selects how targets for percentiles are checked: "simulated" or
 /// "closed-form"; planning_execution() takes it.
 Option add_percentiles(Options& options, std::string& to);
 
-/// The age that an option such as --older-than was given; 30 days where it was not given.
+/// Parses the age given to an option such as --older-than; the default is 30 days.
 Result<Duration> age_of(std::string_view option, const std::string& text);
 
 }  // namespace berth::cli

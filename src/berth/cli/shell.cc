@@ -8,6 +8,7 @@
 #include "berth/cli/options.h"
 #include "berth/cli/print.h"
 #include "berth/cli/run_view.h"
+#include "berth/cli/shared_options.h"
 #include "berth/exec/leftovers.h"
 #include "berth/run/task_report.h"
 
@@ -19,13 +20,15 @@ struct ShellOptions {
   std::vector<std::string> words;
 
   void add_to(Options& options) {
-    options.value("RUN/TASK", path, "such as count-2/map/A").required();
+    add_run(options, path, "RUN/TASK", "Task, such as count-2/map/A");
     options.after_dashes(words);
+    options.usage("[OPTIONS] RUN/TASK -- COMMAND [ARGUMENT...]");
     options.footer(
+        "A failed task of a flow leaves its directory; files in it may have changed since.\n"
+        "\n"
         "Examples:\n"
-        "  berth shell count-2/map/A            a shell where it ran, with its variables\n"
-        "  berth shell count-2/map/A -- ls -l   one command there\n"
-        "A task of a flow leaves its directory when it fails; what it had there may be changed.");
+        "  berth shell count-2/map/A            open a shell\n"
+        "  berth shell count-2/map/A -- ls -l   run one command");
   }
 };
 
@@ -60,7 +63,7 @@ Result<int> open_shell(os::Env& env, const ShellOptions& options) {
 }  // namespace
 
 Command shell_command() {
-  return command("shell", "a shell in the directory of a task, with its variables", open_shell);
+  return command("shell", "Open a shell in the directory of a task", open_shell);
 }
 
 }  // namespace berth::cli

@@ -32,38 +32,41 @@ struct SimulateOptions {
 
   void add_to(Options& options) {
     options.json(json);
-    options.value("PATH", path, "a fleet document (JSON), or a directory of them").required();
-    options.list("--server", servers, "only this one; may be given again").named("NAME");
-    options.flag("--current", current, "what the servers have, in place of a plan");
-    add_percentiles(options, percentiles).excludes("--current");
-    options.value("--trace", trace, "requests from a CSV file: seconds,in_tokens,out_tokens")
-        .named("FILE");
-    options.flag("--at-load", at_load,
-                 "stretch the trace's times, so that its rate is the server's load");
+    add_fleet(options, path);
+    options.group("What to simulate");
+    options.list("--server", servers, "Simulate only this server; may be repeated").named("NAME");
+    options.flag("--current", current, "Simulate the current allocation instead of a plan");
     options
-        .flag("--tokens-only", tokens_only,
-              "draw arrivals at the server's load, and tokens from the trace")
-        .excludes("--at-load");
-    options.value("--requests", requests, "how many of each server (default 200000)")
-        .between(kFewestRequests, kMostOfAServer);
-    options.value("--seed", seed, "other numbers, other draws (default 1)").between(0, INT32_MAX);
-    options.value("--replicas", replicas, "so many of each server's, in place of what is planned")
+        .value("--replicas", replicas, "Give each server N replicas instead of the planned number")
         .between(1, fleet::kMostSimulatedReplicas);
     options
         .value("--routing", routing,
-               "which replica gets a request: random (default), round-robin, least-loaded")
+               "Choose replicas by random (default), round-robin or least-loaded")
+        .named("POLICY")
         .one_of({"random", "round-robin", "least-loaded"});
+    add_percentiles(options, percentiles).excludes("--current");
+    options.group("Requests");
+    options.value("--trace", trace, "Read requests from a CSV file: seconds,in_tokens,out_tokens")
+        .named("FILE");
+    options.flag("--at-load", at_load, "Stretch the times of the trace to the server's load");
+    options
+        .flag("--tokens-only", tokens_only,
+              "Draw arrivals at the server's load and take only tokens from the trace")
+        .excludes("--at-load");
+    options.value("--requests", requests, "Requests per server (default: 200000)")
+        .between(kFewestRequests, kMostOfAServer);
+    options.value("--seed", seed, "Seed of the random numbers (default: 1)").between(0, INT32_MAX);
     options
         .value("--in-cv", in_cv,
-               "standard deviation / mean of the input tokens (default: the load's)")
+               "Standard deviation / mean of input tokens (default: as in the load)")
         .named("CV")
         .excludes("--trace");
-    options.value("--out-cv", out_cv, "the same of the output tokens")
+    options.value("--out-cv", out_cv, "Standard deviation / mean of output tokens")
         .named("CV")
         .excludes("--trace");
     options
         .value("--arrival-cv", arrival_cv,
-               "the same of the gaps between arrivals (1 Poisson, 0 regular)")
+               "Standard deviation / mean of times between arrivals (1: Poisson, 0: regular)")
         .named("CV");
     options.footer(
         "Examples:\n"
@@ -417,7 +420,7 @@ Result<int> simulate(os::Env& env, const SimulateOptions& given) {
 }  // namespace
 
 Command simulate_command() {
-  return command("simulate", "what the servers of a fleet attain, request by request", simulate);
+  return command("simulate", "Simulate the servers of a fleet request by request", simulate);
 }
 
 }  // namespace berth::cli

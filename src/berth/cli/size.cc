@@ -22,30 +22,30 @@ struct SizeOptions {
 
   void add_to(Options& options) {
     options.json(json);
-    options.value("PATH", path, "a fleet document (JSON), or a directory of them").required();
-    options.value("SERVER", server, "one of its servers").required();
+    add_fleet(options, path);
+    options.value("SERVER", server, "Server of the fleet").required();
     options
         .value("--on", question.accelerator,
-               "on this accelerator alone, whatever the server keeps (default: on each)")
+               "Use only this accelerator, even if the server pins another (default: each)")
         .named("ACCELERATOR");
-    options.value("--load", load, "requests a minute, in place of its arrivalRate").named("RATE");
-    options.value("--replicas", question.replicas, "so many (default: as many as the load needs)")
+    options.value("--load", load, "Requests per minute (default: its arrivalRate)").named("RATE");
+    options
+        .value("--replicas", question.replicas, "Number of replicas (default: what the load needs)")
         .between(1, 10'000'000);
     options
-        .list("--set", sets,
-              "what if: server.NAME.avgOutTokens, accelerator.NAME.cost, … as of berth plan")
+        .list("--set", sets, "Change a value: server.NAME.avgOutTokens, accelerator.NAME.cost, ...")
         .named("PATH=VALUE");
-    options.value("--model", model, "in place of the document's")
+    options.value("--model", model, "Performance model (default: as in the document)")
+        .named("MODEL")
         .one_of({"calibrated", "reference"});
     add_percentiles(options, percentiles);
     options.footer(
-        "Exits with 3 where none is within the targets.\n"
+        "Exits with 3 if no option meets the targets.\n"
+        "\n"
         "Examples:\n"
-        "  berth size examples/fleet assistant                          each accelerator, the best "
-        "move\n"
-        "  berth size examples/fleet assistant --load 1500              is what it has enough for "
-        "this?\n"
-        "  berth size examples/fleet assistant --on H100 --replicas 1   what one H100 would do");
+        "  berth size examples/fleet assistant                every accelerator\n"
+        "  berth size examples/fleet assistant --load 1500    is the present size enough?\n"
+        "  berth size examples/fleet assistant --on H100 --replicas 1");
   }
 };
 
@@ -164,7 +164,7 @@ Result<int> size(os::Env& env, const SizeOptions& given) {
 }  // namespace
 
 Command size_command() {
-  return command("size", "one server of a fleet on each accelerator, and its best move", size);
+  return command("size", "Size one server of a fleet on each accelerator", size);
 }
 
 }  // namespace berth::cli

@@ -27,10 +27,13 @@ constexpr auto kLongestLease = std::chrono::hours(24 * 365);
 
 struct StudyOptions {
   void add_to(Options& options) {
+    options.always_json();
     options.footer(
-        "Requests are lines on standard input; each is answered by one line "
-        "(docs/reference/python.md).\n"
-        "Example:\n  echo '{\"open\":\"digits-3\"}' | berth study");
+        "Each line of standard input is a request, each line of standard output its answer\n"
+        "(see docs/reference/python.md).\n"
+        "\n"
+        "Example:\n"
+        "  echo '{\"open\":\"digits-3\"}' | berth study");
   }
 };
 
@@ -329,7 +332,7 @@ Result<int> study(os::Env& env, const StudyOptions&) {
 }  // namespace
 
 Command study_command() {
-  return command("study", "a search for a program that carries the trials out itself", study);
+  return command("study", "Serve a search to a program that runs the trials itself", study);
 }
 
 }  // namespace berth::cli

@@ -6,6 +6,7 @@
 
 #include "berth/base/units.h"
 #include "berth/cli/cells.h"
+#include "berth/cli/print.h"
 
 namespace berth::cli {
 namespace {
@@ -22,7 +23,7 @@ bool numeric(std::string_view text) {
 
 }  // namespace
 
-std::string Table::text() const {
+std::string Table::text(bool coloured) const {
   const std::size_t columns = rows_.front().size();
   auto rows = rows_;
   for (auto& row : rows)
@@ -39,13 +40,19 @@ std::string Table::text() const {
     std::string line;
     for (std::size_t column = 0; column < columns; ++column) {
       const std::string pad(widths[column] - width(row[column]), ' ');
-      line += right[column] ? pad + row[column] : row[column] + pad;
+      const std::string cell =
+          coloured && rows.front()[column] == "state" ? painted(row[column]) : row[column];
+      line += right[column] ? pad + cell : cell + pad;
       if (column + 1 < columns) line += "  ";
     }
     line.erase(line.find_last_not_of(' ') + 1);
     text += line + "\n";
   }
   return text;
+}
+
+void print(const Table& table) {
+  print_exact(table.text(has_colours()));  // one_line() has made the cells visible
 }
 
 std::string ranges_text(const std::vector<int>& numbers) {

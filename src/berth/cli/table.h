@@ -17,11 +17,16 @@ class Table {
   explicit Table(std::vector<std::string> head) : rows_{std::move(head)} {}
   void add(std::vector<std::string> row) { rows_.push_back(std::move(row)); }
   bool empty() const { return rows_.size() == 1; }  ///< Whether it has no row but its head.
-  std::string text() const;
+  /// The rows in lines. `coloured`: states in the column "state" have the colours of
+  /// colour_of_state().
+  std::string text(bool coloured = false) const;
 
  private:
   std::vector<std::vector<std::string>> rows_;
 };
+
+/// Prints the table, in colours where has_colours().
+void print(const Table& table);
 
 /// Ascending numbers with their ranges, such as "0-3,8".
 std::string ranges_text(const std::vector<int>& numbers);

@@ -24,17 +24,18 @@ struct AskOptions {
   void add_to(Options& options) {
     options.json(json);
     add_run(options, run);
-    options.flag("--wait", wait, "until one does, or the run is over");
+    options.flag("--wait", wait, "Wait until a trial is ready or the run ends");
     options
         .list("--enqueue", enqueue,
-              "add this point to its search, which tries it next; what it does not name is "
-              "proposed; of studies and of experiments whose search learns, too")
+              "Try this point next; the search proposes parameters that it omits. Also for studies "
+              "and adaptive searches")
         .one_at_a_time()
         .named("POINT")
         .excludes("--wait");
     options.footer(
-        "Examples:\n  berth ask digits-3 --wait --json\n  berth ask digits-3 --enqueue 'lr=0.1 "
-        "net=deep' --enqueue lr=0.2");
+        "Examples:\n"
+        "  berth ask digits-3 --wait --json\n"
+        "  berth ask digits-3 --enqueue 'lr=0.1 net=deep' --enqueue lr=0.2");
   }
 };
 
@@ -46,13 +47,15 @@ struct TellOptions {
   void add_to(Options& options) {
     options.json(json);
     options.after_dashes(values);  // a negative score, say
-    options.value("TRIAL", trial, "such as digits-3/17").required();
+    add_run(options, trial, "TRIAL", "Trial, such as digits-3/17");
     options.list("VALUE", values,
-                 "the score (a value for each goal), NAME=VALUE …, or failed with a reason");
+                 "Score (one value per goal), NAME=VALUE pairs, or 'failed' and a reason");
     options.footer(
-        "Examples:\n  berth tell digits-3/17 0.93\n  berth tell digits-3/17 accuracy=0.93 "
-        "loss=0.2\n  berth tell digits-3/17 -- -0.5\n  berth tell digits-3/17 failed 'it caught "
-        "fire'");
+        "Examples:\n"
+        "  berth tell digits-3/17 0.93\n"
+        "  berth tell digits-3/17 accuracy=0.93 loss=0.2\n"
+        "  berth tell digits-3/17 -- -0.5\n"
+        "  berth tell digits-3/17 failed 'it caught fire'");
   }
 };
 
@@ -153,8 +156,10 @@ Result<int> enqueue(os::Env& env, const AskOptions& options) {
     json.object().add("version", 1).key("enqueued").array();
     for (const auto& point : points) json.raw(experiment::values_json(point, program.types));
     print(json.end().end().take() + "\n");
+  } else if (record.kind == run::kStudy) {
+    print(*told);
   } else {
-    (record.kind == run::kStudy ? print : print_error)(*told);
+    print_error(*told);
   }
   return 0;
 }
@@ -220,11 +225,11 @@ Result<int> tell(os::Env& env, const TellOptions& options) {
 }  // namespace
 
 Command ask_command() {
-  return command("ask", "which trials of a passive run wait for their scores", ask);
+  return command("ask", "List trials that wait for a result from outside Berth", ask);
 }
 
 Command tell_command() {
-  return command("tell", "what came of a trial of a passive run", tell);
+  return command("tell", "Record the result of a trial evaluated outside Berth", tell);
 }
 
 }  // namespace berth::cli

@@ -19,7 +19,7 @@ struct TopOptions {
 
   void add_to(Options& options) {
     options.json(json);
-    options.flag("--once", once, "one page, also on a terminal");
+    options.flag("--once", once, "Print one page and exit, even on a terminal");
     options.example("berth top --once");
   }
 };
@@ -50,8 +50,7 @@ Result<int> top(os::Env& env, const TopOptions& options) {
 }  // namespace
 
 Command top_command() {
-  return command("top", "what runs and who holds what, every second: sort, filter, stop, logs",
-                 top);
+  return command("top", "Watch runs and resources; sort, filter, stop, read logs", top);
 }
 
 }  // namespace berth::cli

@@ -20,6 +20,7 @@ struct TraceOptions {
   std::string run;
 
   void add_to(Options& options) {
+    options.always_json();
     add_run(options, run);
     options.example("berth trace digits-3 > digits-3.json");
   }
@@ -88,7 +89,7 @@ Result<int> trace(os::Env& env, const TraceOptions& options) {
 }  // namespace
 
 Command trace_command() {
-  return command("trace", "a run as a timeline, as ui.perfetto.dev opens it", trace);
+  return command("trace", "Export the timeline of a run for ui.perfetto.dev", trace);
 }
 
 }  // namespace berth::cli

@@ -277,8 +277,7 @@ Result<Order> sorted_trials(const std::vector<store::TaskRecord>& tasks,
               clip(join(known, ", "), 400));
 }
 
-std::string trials_table(const Order& trials, const experiment::Program& program,
-                         std::size_t most) {
+Table trials_table(const Order& trials, const experiment::Program& program, std::size_t most) {
   auto params = parameter_names(trials);
   params.resize(std::min(params.size(), kMostParams));
   std::vector<std::string> metrics;  // the goal first
@@ -317,7 +316,7 @@ std::string trials_table(const Order& trials, const experiment::Program& program
     row.push_back(std::move(state));
     table.add(std::move(row));
   }
-  return table.text();
+  return table;
 }
 
 std::string trials_csv(const store::RunRecord& run, const Order& trials, bool raw) {

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "berth/cli/table.h"
 #include "berth/experiment/program.h"
 #include "berth/store/store.h"
 
@@ -55,7 +56,7 @@ Result<Order> sorted_trials(const std::vector<store::TaskRecord>& tasks,
 
 /// A table of at most `most` rows (0: all of them). Under several goals a star marks each trial of
 /// the front.
-std::string trials_table(const Order& trials, const experiment::Program& program, std::size_t most);
+Table trials_table(const Order& trials, const experiment::Program& program, std::size_t most);
 /// CSV with a line for each trial and the names of --json as its columns:
 /// task,state,…,params.lr,…,metrics.loss,…. An apostrophe precedes text that a spreadsheet would
 /// run as a formula, unless `raw`.

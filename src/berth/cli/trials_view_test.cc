@@ -59,7 +59,8 @@ TEST(Front, IsThatOfBruteForce) {
 
 TEST(Front, IsMarkedInTheTable) {
   const Trials trials({{1, 1}, {2, 2}, {1, 2}});
-  const auto text = trials_table(sorted_trials(trials.tasks, trials.program), trials.program, 0);
+  const auto text =
+      trials_table(sorted_trials(trials.tasks, trials.program), trials.program, 0).text();
   EXPECT_EQ(text,
             "task  a  b  front  time  state\n"
             "   2  2  2  *         -  done\n"

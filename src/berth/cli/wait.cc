@@ -16,7 +16,7 @@ struct WaitOptions {
   void add_to(Options& options) {
     options.json(json);
     add_run(options, run);
-    options.value("--timeout", timeout, "wait no longer, such as 1h");
+    options.value("--timeout", timeout, "Give up after this time, such as 1h").named("DURATION");
     options.example("berth wait digits-3 --timeout 1h");
   }
 };
@@ -37,7 +37,10 @@ Result<int> wait(os::Env& env, const WaitOptions& options) {
     if (state == "interrupted")
       return fail(ErrorKind::stale, "{}: {}", record.name, interrupted_text(record));
     if (!is_under_way(state)) {
-      print(options.json ? runs_json({{record, state}}) : state_line(record, state));
+      if (options.json)
+        print(runs_json({{record, state}}));
+      else
+        print_state_line(record, state);
       return run::exit_code_of(*context.store, record);
     }
     if (until && env.now() >= *until)
@@ -52,7 +55,7 @@ Result<int> wait(os::Env& env, const WaitOptions& options) {
 }  // namespace
 
 Command wait_command() {
-  return command("wait", "wait until a run has ended; the exit code is the run's", wait);
+  return command("wait", "Wait until a run ends; exit with its exit code", wait);
 }
 
 }  // namespace berth::cli

@@ -15,7 +15,7 @@ struct WatchOptions {
   std::string file;
 
   void add_to(Options& options) {
-    options.value("FILE", file, "the topology as it was first").required();
+    options.value("FILE", file, "Topology at the start").required();
     options.hide();
   }
 };
@@ -41,7 +41,7 @@ Result<int> watch_devices(os::Env& env, const WatchOptions& options) {
 }  // namespace
 
 Command watch_devices_command() {
-  return command("watch-devices", "what a run asks how the GPUs are", watch_devices);
+  return command("watch-devices", "Report the health of GPUs to a run", watch_devices);
 }
 
 }  // namespace berth::cli

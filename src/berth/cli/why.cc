@@ -10,6 +10,7 @@
 #include "berth/cli/options.h"
 #include "berth/cli/print.h"
 #include "berth/cli/run_view.h"
+#include "berth/cli/shared_options.h"
 #include "berth/flow/attempt_request.h"
 #include "berth/run/attempt_history.h"
 #include "berth/run/clusters.h"
@@ -27,11 +28,13 @@ struct WhyOptions {
 
   void add_to(Options& options) {
     options.json(json);
-    options
-        .value("RUN[/TASK]", path,
-               "such as digits-3 or digits-3/17; autoscale/SERVER: what berth autoscale decided")
-        .required();
-    options.example("berth why digits-3/17");
+    add_run_or_last(options, path, "RUN[/TASK]",
+                    "Run or task, such as digits-3/17, or autoscale/SERVER");
+    options.footer(
+        "Examples:\n"
+        "  berth why                     the latest run\n"
+        "  berth why digits-3/17\n"
+        "  berth why autoscale/chat      the decisions of berth autoscale");
   }
 };
 
@@ -267,7 +270,7 @@ Result<int> why(os::Env& env, const WhyOptions& options) {
 }  // namespace
 
 Command why_command() {
-  return command("why", "explain why a run or task waits, failed or stopped", why);
+  return command("why", "Explain why a run or task waits, failed or stopped", why);
 }
 
 }  // namespace berth::cli

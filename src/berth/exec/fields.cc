@@ -73,7 +73,7 @@ Result<std::optional<std::int64_t>> read_amount(const std::string& resource, con
   const auto meant = meant_resource(resource);
   if (!amount && !meant.empty())
     return field.error(
-        fmt::format("did you mean '{}'? '{}' would be a resource of your own, in numbers such as 2",
+        fmt::format("did you mean '{}'? '{}' would be a custom resource, in numbers such as 2",
                     meant, resource));
   if (!amount) return field.error(amount.error());
   return *amount;

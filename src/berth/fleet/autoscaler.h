@@ -1,5 +1,6 @@
 // The control loop of a fleet: what was measured of its servers, again and again, becomes how many
-// replicas each should have now, with the reason. docs/reference/fleet.md, "The control loop".
+// replicas each should have now, with the reason. docs/explanation/fleet-days.md, "The control
+// loop".
 //
 // Each server keeps the accelerator that it has: moving to another is a plan's, not a loop's.
 // Nothing is given up before it was needless for `hold_s`, so no replica that was started is

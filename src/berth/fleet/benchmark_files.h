@@ -1,6 +1,6 @@
 // Files that benchmark tools write, read by what they hold, not by what they are called.
-// docs/reference/fleet.md lists the tools. Pure; a file that is cut or wrong is an Error that names
-// the file, the line or key, what was wanted and what was found. Every count has a bound.
+// docs/how-to/fit-a-server.md lists the tools. Pure; a file that is cut or wrong is an Error that
+// names the file, the line or key, what was wanted and what was found. Every count has a bound.
 #pragma once
 
 #include <span>

@@ -1,5 +1,6 @@
 // The figures of a replica by the calibrated model: a closed form for lengths and gaps between
-// arrivals that vary (docs/reference/fleet.md has its formulas, their sources and their errors).
+// arrivals that vary (docs/explanation/fleet-model.md has its formulas, their sources and their
+// errors).
 //
 // A step of the replica takes alpha + beta·(requests that decode) + betaPrefill·(tokens of prompts)
 // + gamma·(tokens that these attend to); of the form `max`, max(alpha, betaPrefill·(tokens of
@@ -35,10 +36,10 @@ struct StepWork {
   int within_tokens = 1;         // the greatest batch whose steps have at most M tokens
 };
 
-/// How a prompt is taken in with others present, at a rate of served requests a ms (docs/reference/fleet.md):
-/// a gated queue, whose steps are longer by the prompts that came during the one before (Takagi,
-/// Analysis of Polling Systems, 1986). Where arrivals come in bursts, the variance of their number
-/// takes the place of the Poisson one's.
+/// How a prompt is taken in with others present, at a rate of served requests a ms
+/// (docs/explanation/fleet-model.md): a gated queue, whose steps are longer by the prompts that
+/// came during the one before (Takagi, Analysis of Polling Systems, 1986). Where arrivals come in
+/// bursts, the variance of their number takes the place of the Poisson one's.
 template <class Real>
 struct GatedPrefill {
   static constexpr double kMostPart = 0.95;  // so much is taken for more: at 1 there is no end

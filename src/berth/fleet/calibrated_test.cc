@@ -1,4 +1,5 @@
-// What the calibrated model mends, each with the input that shows it (docs/reference/fleet.md).
+// What the calibrated model mends, each with the input that shows it
+// (docs/explanation/fleet-model.md).
 #include "berth/fleet/fleet_testing.h"
 #include "berth/fleet/sizing.h"
 

@@ -1,6 +1,6 @@
 // A day of a fleet: its load comes in windows, and each window has a plan that takes the one before
 // it into account, since replicas take time to start, cost something when they come and go, and
-// should not come and go too often. docs/reference/fleet.md, "A day".
+// should not come and go too often. docs/explanation/fleet-days.md, "A day".
 //
 // Pure; any thread. The same arguments give the same bytes, whatever the order of the entries and
 // whatever executes them, unless Execution::stop ended the search.
@@ -87,7 +87,7 @@ struct Day {
   DayPlan greedy;        // each window by what it and its changes cost
   DayPlan best;          // the least cost of the whole day that was found
   double bound = 0;      // no day costs less, where capacity is not short; else
-                         // docs/reference/fleet.md. 0 where it was stopped early
+                         // docs/explanation/fleet-days.md. 0 where it was stopped early
   double gap = 0;        // (best − bound) / best, with the weight of the unserved
   bool stopped = false;  // by Execution::stop
   /// No accelerator serves them, whatever capacity there is. They keep what they had in the window

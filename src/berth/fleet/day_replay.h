@@ -1,5 +1,5 @@
 // A planned day, replayed: the simulator serves the requests that the day was made of with the
-// replicas that each of its plans has. docs/reference/fleet.md, "A day".
+// replicas that each of its plans has. docs/explanation/fleet-days.md, "A day".
 //
 // Pure; any thread. The same arguments give the same bytes, whatever executes them.
 #pragma once

@@ -4,7 +4,7 @@
 // ms, for B requests that decode, P tokens of prompts and K tokens that these attend to; the first
 // token takes ttftOffset more, which is spent outside the engine. What is measured is a sum of
 // iterations (Observation), linear in the parameters, so that these are linear least squares of the
-// relative errors, none below 0. docs/reference/fleet.md has the equations.
+// relative errors, none below 0. docs/explanation/fleet-fitting.md has the equations.
 //
 // Pure; the same measurements give the same bytes.
 #pragma once

@@ -1,7 +1,7 @@
 // The planner: how many of which accelerator a fleet of LLM inference servers needs, at the least
 // cost and within its service level objectives (SLOs). A System describes the fleet, candidates()
-// sizes each server on each accelerator, and solve() makes a Plan of them. docs/reference/fleet.md has the
-// formulas and their source.
+// sizes each server on each accelerator, and solve() makes a Plan of them.
+// docs/explanation/fleet-model.md has the formulas and their source.
 //
 // Pure: the functions keep nothing and may be called on any thread. The same fleet gives the same
 // bytes, whatever the order of its entries and the number of threads, unless Execution::stop ended

@@ -1,6 +1,6 @@
 // How TTFT and ITL of a replica are distributed by the calibrated model: over requests, and over
-// the tokens after each request's first. Mixtures over groups of the number present (docs/reference/fleet.md
-// has the formulas and their errors).
+// the tokens after each request's first. Mixtures over groups of the number present
+// (docs/explanation/fleet-model.md has the formulas and their errors).
 //
 // Pure; any thread. Times in ms.
 #pragma once

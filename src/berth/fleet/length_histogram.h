@@ -1,5 +1,5 @@
 // How the tokens of a server's requests are distributed where a fleet document tells it bin by bin.
-// docs/reference/fleet.md, "Histograms of lengths".
+// docs/reference/fleet-documents.md, "Histograms of lengths".
 //
 // Pure; any thread.
 #pragma once

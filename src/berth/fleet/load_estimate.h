@@ -1,6 +1,6 @@
 // What is believed of one server's load and performance, from what was measured of it again and
 // again: what to plan for, how far beta and gamma have drifted, how many requests a replica really
-// takes at once. docs/reference/fleet.md, "The control loop".
+// takes at once. docs/explanation/fleet-days.md, "The control loop".
 //
 // Pure: time is handed in. A value; one thread at a time.
 #pragma once

@@ -9,7 +9,7 @@
 namespace berth::fleet {
 namespace {
 
-constexpr double kSimulatedLimitsError = 0.03;  // of one limit (docs/reference/fleet.md)
+constexpr double kSimulatedLimitsError = 0.03;  // of one limit (docs/explanation/fleet-accuracy.md)
 
 int wanted_fleets(int usual) {
   const char* wanted = std::getenv("BERTH_MONOTONE_FLEETS");

@@ -1,5 +1,5 @@
 // JSON of aiperf and genai-perf: a summary, and a line a request. A metric says its unit, which
-// decides. docs/reference/fleet.md has the sources.
+// decides. bench/fit_formats.md has the sources.
 #include <algorithm>
 #include <array>
 #include <cmath>

@@ -1,5 +1,5 @@
 // CSV of aiperf and genai-perf: a table of metrics with their statistics, then one of single
-// values. The unit is in the name of the metric. docs/reference/fleet.md has the sources.
+// values. The unit is in the name of the metric. bench/fit_formats.md has the sources.
 #include <algorithm>
 #include <array>
 

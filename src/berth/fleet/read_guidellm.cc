@@ -1,7 +1,7 @@
 // guidellm's benchmarks.json of the versions 0.2 to 0.8, which differ in where the model, the
 // strategy and the counts of requests are. Of a metric the requests that succeeded count.
 // request_latency is in seconds, times named so in ms; inter_token_latency_ms is the mean of a
-// request. docs/reference/fleet.md has the sources.
+// request. bench/fit_formats.md has the sources.
 #include <algorithm>
 #include <cmath>
 #include <span>

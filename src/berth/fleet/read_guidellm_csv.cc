@@ -1,7 +1,7 @@
 // guidellm's benchmarks.csv: a row a benchmark. Until 0.3 one row of heads ("Successful Time to
 // first token ms mean"), since 0.4 three (group / status and unit / statistic). Which columns there
-// are depends on the run, so that they are found by the words in their heads.
-// docs/reference/fleet.md has the sources.
+// are depends on the run, so that they are found by the words in their heads. bench/fit_formats.md
+// has the sources.
 #include <algorithm>
 #include <array>
 #include <cmath>

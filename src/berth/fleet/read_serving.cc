@@ -1,6 +1,6 @@
 // Results of vLLM's benchmark_serving.py and `vllm bench serve`, and of sglang.bench_serving, which
 // descends from it: one flat object a run. The arrays are in seconds, all else in ms.
-// docs/reference/fleet.md has the sources.
+// bench/fit_formats.md has the sources.
 #include <algorithm>
 #include <cmath>
 

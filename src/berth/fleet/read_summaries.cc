@@ -1,5 +1,5 @@
 // Reports that have one number for each fact, found by their paths: the summaries of llmperf's
-// token_benchmark_ray.py and the reports of `trtllm-bench throughput`. docs/reference/fleet.md has the
+// token_benchmark_ray.py and the reports of `trtllm-bench throughput`. bench/fit_formats.md has the
 // sources.
 #include <algorithm>
 #include <array>

@@ -1,5 +1,5 @@
-// The figures of a replica by the reference model (docs/reference/fleet.md has its formulas and source): all
-// requests have n input and m output tokens.
+// The figures of a replica by the reference model (docs/explanation/fleet-model.md has its formulas
+// and source): all requests have n input and m output tokens.
 #pragma once
 
 #include "berth/fleet/queue.h"

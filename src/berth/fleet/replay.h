@@ -1,6 +1,6 @@
 // A trace, replayed: the control loop of autoscaler.h decides as it would have, from what it would
 // have measured, and the simulator serves the requests with the replicas that there were then.
-// docs/reference/fleet.md, "The control loop".
+// docs/explanation/fleet-days.md, "The control loop".
 //
 // Pure; any thread. The same arguments give the same bytes.
 #pragma once

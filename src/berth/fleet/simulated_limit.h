@@ -1,5 +1,5 @@
 // The greatest rate that one replica serves within its targets, decided by the simulator: what
-// Execution::rate_limit asks for. docs/reference/fleet.md, "Targets for percentiles".
+// Execution::rate_limit asks for. docs/explanation/fleet-model.md, "Percentiles".
 //
 // Pure; any thread; the same arguments give the same bytes.
 #pragma once

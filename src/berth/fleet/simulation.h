@@ -1,5 +1,6 @@
 // A server of a fleet, simulated: what its allocation attains at its load, with how far chance may
-// have moved each figure. docs/reference/fleet.md, "The simulator".
+// have moved each figure.
+// docs/explanation/fleet-simulator.md.
 //
 // Pure; any thread. The same arguments give the same bytes, whatever executes them.
 #pragma once

@@ -1,7 +1,7 @@
 // A simulator of inference servers with continuous batching: the replicas of one server, request by
 // request. Where the queue of queue.h has averages in equilibrium, this has each request's time to
-// its first token (TTFT) and each token's time after the one before (ITL). docs/reference/fleet.md, "The
-// simulator", has the semantics and what is left out.
+// its first token (TTFT) and the time between its tokens (ITL). docs/explanation/fleet-simulator.md
+// explains the semantics and what is left out.
 //
 // Pure; any thread; the same arguments give the same bytes. Times in ms. Cost: 100 to 150 ns a
 // request (`berth-bench --benchmark_filter=FleetSimulator`), since iterations that only decode are

@@ -1,5 +1,6 @@
 // Sizing: the greatest rate that one replica serves within its targets, and the batch for it, by
-// the reference model or the calibrated one, which corrects it (docs/reference/fleet.md explains both).
+// the reference model or the calibrated one, which corrects it (docs/explanation/fleet-model.md
+// explains both).
 //
 // Pure; any thread.
 #pragma once

@@ -1,6 +1,6 @@
 // Replicas that prefill and replicas that decode for one server: every request goes through one of
-// each, and its prompt's cache from the one to the other (docs/reference/fleet.md, "Prefill and decode
-// apart").
+// each, and its prompt's cache from the one to the other
+// (docs/explanation/fleet-solvers.md).
 //
 // Pure; any thread.
 #pragma once

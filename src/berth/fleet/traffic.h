@@ -1,5 +1,5 @@
 // Requests to an inference server, as a simulation takes them: drawn at random, or read from the
-// trace of a real one. docs/reference/fleet.md, "The simulator".
+// trace of a real one. docs/explanation/fleet-simulator.md.
 //
 // Pure; any thread. The same arguments give the same requests, however many threads there are.
 #pragma once

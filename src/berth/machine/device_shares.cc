@@ -311,10 +311,11 @@ std::pair<Known, std::string> shortage(std::span<const DeviceShare> devices, con
     return gpu(missing, fit);
   if (fit >= need.count) {
     const auto& required = need.selection.required;
-    return gpu(fmt::format("requested {}{} as a group of gpu_policy {}, which has none{} here",
-                           need.count, required.empty() ? "" : " with " + join(required, ","),
-                           placement::name(need.selection.policy), total ? "" : " free"),
-               fit);
+    return gpu(
+        fmt::format("requested {}{} as a group of gpu_policy {}, which has no such{} group here",
+                    need.count, required.empty() ? "" : " with " + join(required, ","),
+                    placement::name(need.selection.policy), total ? "" : " free"),
+        fit);
   }
   return gpu(wanted_text(need), fit);
 }

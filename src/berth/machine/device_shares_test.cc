@@ -252,7 +252,7 @@ TEST(DeviceShares, APolicyWithGroupsTakesOnlyWholeGroups) {
   EXPECT_TRUE(choose_devices(free, need(3, volta), links.get()).empty());
   EXPECT_EQ(shortage(free, need(3, volta), true),
             (std::pair(Known::gpu, std::string("requested 3 as a group of gpu_policy "
-                                               "static-dgx1-volta, which has none here, "
+                                               "static-dgx1-volta, which has no such group here, "
                                                "the total is 8"))));
   free[0].whole = free[4].whole = false;
   EXPECT_TRUE(choose_devices(free, need(4, volta), links.get()).empty());

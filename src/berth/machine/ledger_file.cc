@@ -39,7 +39,7 @@ std::optional<LedgerEntry> read_entry(std::string_view line, uid_t user) {
 }
 
 void append_entry(std::string& text, const LedgerEntry& entry) {
-  text += entry.waiting ? "waiting " : "used ";
+  text += entry.waiting ? "waiting " : "held ";
   for (const std::int64_t number :
        {entry.id.value, std::int64_t{entry.holder.pid}, entry.holder.started_at, to_ms(entry.since),
         entry.priority, entry.sequence})

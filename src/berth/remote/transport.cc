@@ -25,8 +25,8 @@ umask 077; said=$(mkdir -p "$cache" 2>&1) || cannot "$said";
 echo; echo "berth-agent wanted";
 said=$(head -c "$size" 2>&1 >"$new") || cannot "be kept in $cache: $said";
 if command -v sha256sum >/dev/null; then sum=$(sha256sum "$new") && [ "${sum%% *}" = "$digest" ] ||
-cannot "be brought whole: what came has another digest"; fi;
-chmod 700 "$new"; said=$("$new" --version 2>&1) || cannot "run there ($(uname -sm)): $said";
+cannot "be copied: the received file has another digest"; fi;
+chmod 700 "$new"; said=$("$new" --version 2>&1) || cannot "run on this host ($(uname -sm)): $said";
 mv -f "$new" "$agent"; };
 if [ -x "$agent" ] && [ "$(wc -c <"$agent")" -eq "$size" ]; then :; else (take) || exit 3; fi;
 exec "$agent" "$@")sh";
@@ -35,7 +35,7 @@ exec "$agent" "$@")sh";
 constexpr std::string_view kKnownScript = R"sh(
 case $XDG_CACHE_HOME in /*) cache=$XDG_CACHE_HOME/berth;; *) cache=$HOME/.cache/berth;; esac;
 agent=$cache/agent-$1; shift; if [ -x "$agent" ]; then exec "$agent" "$@"; fi;
-echo; echo "berth-agent cannot be found in $cache there"; exit 3)sh";
+echo; echo "berth-agent cannot be found in $cache"; exit 3)sh";
 
 std::string in_one_line(std::string_view script) {
   std::string line(script);

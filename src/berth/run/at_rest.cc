@@ -6,38 +6,16 @@
 #include "berth/base/units.h"
 #include "berth/fileset/fileset.h"
 #include "berth/run/clusters.h"
+#include "berth/run/exclusive.h"
 #include "berth/run/layout.h"
 #include "berth/run/lease_watch.h"
 #include "berth/run/living.h"
 #include "berth/run/runner.h"
 #include "berth/run/skips.h"
 #include "berth/run/study.h"
-#include "berth/store/database.h"
 
 namespace berth::run {
 namespace {
-
-/// As long as both are held no runner takes the run over, here or elsewhere.
-struct KeptOut {
-  os::Fd lock;
-  std::unique_ptr<store::Claim> claim;
-};
-
-Result<KeptOut> keep_runners_out(Context& context, const store::RunRecord& run) {
-  const std::string& run_name = run.name;
-  const std::string directory = run_directory(context, run_name);
-  BERTH_TRY(context.env->make_directory(directory, 0700));
-  auto lock = context.env->lock(lock_file(directory), false);
-  if (!lock && lock.error().kind == ErrorKind::busy)
-    return fail(ErrorKind::busy, "{} is running; stop it first: berth stop {}", run_name, run_name);
-  if (!lock) return std::unexpected(lock.error());
-  auto claim = store::claim(*context.store, run.id);
-  if (!claim && claim.error().kind == ErrorKind::busy)
-    return fail(ErrorKind::busy, "{} is running on another machine; stop it on that machine first",
-                run_name);
-  if (!claim) return std::unexpected(claim.error());
-  return KeptOut{*std::move(lock), *std::move(claim)};
-}
 
 constexpr Duration kExitsWithin = std::chrono::seconds(3);
 constexpr Duration kExitPause = std::chrono::milliseconds(20);
@@ -92,7 +70,7 @@ Result<std::vector<std::string>> find_living(Context& context, const store::RunR
   }
   std::vector<std::string> living;
   if (agents > 0)
-    living.push_back(fmt::format("{} of its worker{} on this machine {} alive", agents,
+    living.push_back(fmt::format("{} worker{} of the run on this machine {} alive", agents,
                                  agents == 1 ? "" : "s", agents == 1 ? "is" : "are"));
   BERTH_ASSIGN(const auto remote, may_run_remotely(context, run));
   for (const auto& one : remote)
@@ -125,9 +103,8 @@ Result<Wall> last_activity(Context& context, const store::RunRecord& run) {
 
 Result<std::vector<TaskNumber>> reopen(Context& context, const std::string& run_name, bool all,
                                        const std::string& spec_json) {
-  BERTH_ASSIGN(const auto record, context.store->find_run(run_name));
-  BERTH_ASSIGN(const KeptOut kept_out, keep_runners_out(context, record));
-  BERTH_ASSIGN(const auto tasks, context.store->tasks(record.id));
+  BERTH_ASSIGN(const Exclusive run, take_run(context, run_name));
+  BERTH_ASSIGN(const auto tasks, context.store->tasks(run.record.id));
   std::vector<TaskNumber> reopened;
   std::vector<store::Change> changes;
   if (!spec_json.empty()) changes.emplace_back(store::RunSpecified{spec_json});
@@ -142,36 +119,37 @@ Result<std::vector<TaskNumber>> reopen(Context& context, const std::string& run_
     reopened.push_back(task.number);
     changes.emplace_back(store::TaskReopened{task.number});
   }
-  if (!changes.empty()) BERTH_TRY(context.store->apply(record.id, changes));
+  // Tasks that are repeated although they were done may not replace what they protected.
+  if (all || !spec_json.empty())
+    BERTH_TRY(fileset::remove_all(*context.env, protected_file(run_directory(context, run_name))));
+  if (!changes.empty()) BERTH_TRY(context.store->apply(run.record.id, changes));
   return reopened;
 }
 
 Status end_what_was_left(Context& context, const std::string& run_name) {
-  BERTH_ASSIGN(const auto record, context.store->find_run(run_name));
-  BERTH_ASSIGN(const KeptOut kept_out, keep_runners_out(context, record));
-  BERTH_TRY(end_agents(context, record));
+  BERTH_ASSIGN(const Exclusive run, take_run(context, run_name));
+  BERTH_TRY(end_agents(context, run.record));
   BERTH_TRY(end_orphans(*context.env, run_directory(context, run_name), [](auto) { return true; }));
   return {};
 }
 
 Status remove(Context& context, const std::string& run_name, IfLiving if_living) {
-  BERTH_ASSIGN(const auto record, context.store->find_run(run_name));
-  BERTH_ASSIGN(const KeptOut kept_out, keep_runners_out(context, record));
+  BERTH_ASSIGN(const Exclusive run, take_run(context, run_name));
   if (if_living == IfLiving::refuse) {
-    BERTH_ASSIGN(const auto living, find_living(context, record));
+    BERTH_ASSIGN(const auto living, find_living(context, run.record));
     if (!living.empty())
       return fail(ErrorKind::busy, "{} is not removed: {}", run_name, join(living, "; "));
   }
   const std::string directory = run_directory(context, run_name);
-  BERTH_TRY(end_agents(context, record));
-  BERTH_ASSIGN(const auto may_run, may_run_remotely(context, record));
+  BERTH_TRY(end_agents(context, run.record));
+  BERTH_ASSIGN(const auto may_run, may_run_remotely(context, run.record));
   if (!may_run.empty())
     return fail(ErrorKind::busy, "{} is not removed: {}", run_name,
                 to_text(may_run.front(), run_name));
   BERTH_TRY(end_orphans(*context.env, directory, [](auto) { return true; }));
   // The record first: files without a record are found by remove_strays(), a record without its
   // files would show a run that has lost its output.
-  BERTH_TRY(context.store->remove(record.id));
+  BERTH_TRY(context.store->remove(run.record.id));
   return fileset::remove_all(*context.env, directory);
 }
 

@@ -44,6 +44,22 @@ Status upload_next(os::Env& env, fileset::ObjectStore& cache, const Delivery& de
   return status;
 }
 
+/// Returns true if the place has a protected output that the run did not put there itself.
+bool is_protected_from(os::Env& env, const Delivery& delivery, const std::string& place) {
+  constexpr std::int64_t kMostBytes = 64 << 20;
+  if (!is_protected(env, place)) return false;
+  const auto own = env.read_file(delivery.protected_file, kMostBytes);
+  if (!own) return true;
+  const auto lines = split(*own, '\n');
+  return std::ranges::find(lines, place) == lines.end();
+}
+
+/// Records that the run is about to put a protected output at the place.
+Status record_protected(os::Env& env, const Delivery& delivery, const std::string& place) {
+  BERTH_ASSIGN(const auto file, env.open_append(delivery.protected_file, 0600));
+  return env.write_all(file, fmt::format("\n{}\n", place));  // a torn line before it ends here
+}
+
 /// The next output. false: see Delivery::there.
 Result<bool> place_next(os::Env& env, fileset::ObjectStore& cache, PlacedOutputs& placed,
                         Delivery& delivery) {
@@ -73,12 +89,13 @@ Result<bool> place_next(os::Env& env, fileset::ObjectStore& cache, PlacedOutputs
       return false;
     }
   }
-  if (protect && !delivery.overwrite && is_protected(env, to))
+  if (protect && !delivery.overwrite && is_protected_from(env, delivery, to))
     return fail(ErrorKind::exists, "{}: {}", to, kProtected);
   if (there && !delivery.overwrite) BERTH_TRY(check_unedited(env, cache, placed, to));
   if (const auto parent = parent_of(to); !env.status(parent))
     BERTH_TRY(env.make_user_directory(parent, 0777));
   BERTH_TRY(placed.record(env, to, content));
+  if (protect) BERTH_TRY(record_protected(env, delivery, to));
   BERTH_TRY(cache.publish(content, to, fileset::Publish::copies));
   if (protect) BERTH_TRY(make_read_only(env, content, to));
   return true;
@@ -163,7 +180,7 @@ Status check_places(os::Env& env, fileset::ObjectStore& cache, PlacedOutputs& pl
     const auto check = [&]() -> Status {
       BERTH_ASSIGN(const auto place, behind_links(env, place_in(delivery.folder, output.path)));
       if (delivery.overwrite) return {};
-      if (output.protect && is_protected(env, place))
+      if (output.protect && is_protected_from(env, delivery, place))
         return fail(ErrorKind::exists, "{}: {}", place, kProtected);
       return check_unedited(env, cache, placed, place);
     };

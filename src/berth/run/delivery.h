@@ -36,6 +36,7 @@ struct Delivery {
   std::optional<fileset::Fileset> there{};
   bool ours = false;
   bool overwrite = false;                ///< What is protected or was edited, too.
+  std::string protected_file{};          ///< Of the run; see layout.h.
   const remote::Cloud* cloud = nullptr;  ///< For outputs that go to S3; none: `no_cloud`.
   std::optional<Error> no_cloud{};
   std::shared_ptr<remote::TransferProgress> progress{};  ///< Of what goes there.

@@ -108,6 +108,7 @@ Result<std::optional<Delivery>> find_result(FlowRun& run, const std::string& key
       Delivery{.spec = {}, .folder = run.record.directory, .outputs = *std::move(found)});
   delivery->metrics = std::move(metrics);
   delivery->overwrite = run.program.overwrite;
+  delivery->protected_file = protected_file(run.directory);
   delivery->holds.push_back(*std::move(hold));
   return delivery;
 }

@@ -257,8 +257,10 @@ Status FlowTasks::take_up(flow::TaskIndex index, TaskNumber number, Next& next) 
 /// Starts a task whose outputs can be put at their places; another one starts with its error.
 Status FlowTasks::check_and_start(TaskNumber number, PreparedTask prepared, std::string depends,
                                   Next& next) {
-  Delivery delivery{
-      .spec = prepared.spec, .folder = run_.record.directory, .overwrite = run_.program.overwrite};
+  Delivery delivery{.spec = prepared.spec,
+                    .folder = run_.record.directory,
+                    .overwrite = run_.program.overwrite,
+                    .protected_file = protected_file(run_.directory)};
   const flow::TaskIndex index = prepared.index;
   Brought then = [this, number, depends = std::move(depends), prepared = std::move(prepared)](
                      Delivery&, const Status& checked, Next& later) mutable -> Status {
@@ -384,7 +386,8 @@ Result<bool> FlowTasks::finish(const store::TaskRecord& task, Token token,
                     .folder = run_.record.directory,
                     .directory = task_directory(run_.directory, task.number, token),
                     .inputs = known->inputs,
-                    .overwrite = run_.program.overwrite};
+                    .overwrite = run_.program.overwrite,
+                    .protected_file = protected_file(run_.directory)};
   if (!known->spec.depfile.empty()) BERTH_TRY(learn(*known, task, delivery.directory));
   if (later && (deliveries_.is_placing(task.number) || takes_long(run_.env, delivery))) {
     BERTH_TRY(deliveries_.deliver({task.number, token, task.label}, std::move(delivery)));

@@ -100,6 +100,11 @@ inline std::string confirmed_file(const std::string& run) {
 inline std::string overwrite_file(const std::string& run) {
   return run + "/overwrite";
 }
+/// Lists the protected outputs that this run put at their places, so that a task may be repeated
+/// whose end a killed runner did not record.
+inline std::string protected_file(const std::string& run) {
+  return run + "/protected";
+}
 /// Where each worker on another machine is, for the next runner: a directory each.
 inline std::string remote_workers_directory(const std::string& run) {
   return run + "/outposts";

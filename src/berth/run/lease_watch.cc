@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "berth/base/text.h"
+#include "berth/base/units.h"
 
 namespace berth::run {
 namespace {

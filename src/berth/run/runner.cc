@@ -10,9 +10,9 @@
 #include "berth/os/loop.h"
 #include "berth/run/clusters.h"
 #include "berth/run/drive.h"
+#include "berth/run/exclusive.h"
 #include "berth/run/recorded_environment.h"
 #include "berth/run/study.h"
-#include "berth/store/database.h"
 
 namespace berth::run {
 namespace {
@@ -26,19 +26,13 @@ Result<std::unique_ptr<Workload>> workload_of(Context& context, const store::Run
 }
 
 constexpr std::int64_t kTriesMost = 5;
-constexpr Duration kGoesWithin = std::chrono::seconds(2);
 constexpr Backoff kTryAgain{std::chrono::milliseconds(500), std::chrono::seconds(8)};
 
 class Runner {
  public:
-  /// `lock` keeps other runners out.
-  Runner(Context& context, store::RunRecord record, os::Fd lock, Observer& observer,
+  Runner(Context& context, store::RunRecord record, Observer& observer,
          std::vector<TaskNumber> only)
-      : context_(context),
-        record_(std::move(record)),
-        lock_(std::move(lock)),
-        observer_(observer),
-        only_(std::move(only)) {
+      : context_(context), record_(std::move(record)), observer_(observer), only_(std::move(only)) {
     store::wait_with(*context_.store, [this](const auto& wait) { return wait_for_store(wait); });
   }
   Runner(const Runner&) = delete;
@@ -149,7 +143,6 @@ class Runner {
 
   Context& context_;
   store::RunRecord record_;
-  os::Fd lock_;
   Observer& observer_;
   const std::vector<TaskNumber> only_;
   std::optional<Drive> loop_;
@@ -164,37 +157,14 @@ class Runner {
 
 Result<store::RunRecord> drive(Context& context, const std::string& run_name, Observer& observer,
                                const std::vector<TaskNumber>& only) {
-  BERTH_ASSIGN(store::RunRecord record, context.store->find_run(run_name));
+  BERTH_ASSIGN(const auto record, context.store->find_run(run_name));
   if (record.kind == kStudy)
     return fail(ErrorKind::usage,
                 "{} is a study: continue it with a program that asks for its trials, such as "
                 "berth.load_study(\"{}\") in Python",
                 record.name, record.name);
-  const std::string directory = run_directory(context, record.name);
-  BERTH_TRY(context.env->make_directory(directory, 0700));
-  auto lock = context.env->lock(lock_file(directory), false);
-  // A runner that was killed while one of its threads waited for a disk is a moment in going.
-  const os::ProcessIdentity earlier{static_cast<pid_t>(record.runner_pid),
-                                    record.runner_started_at};
-  for (const Mono until = context.env->now() + kGoesWithin;
-       !lock && lock.error().kind == ErrorKind::busy && record.runner_pid > 0 &&
-       !context.env->alive(earlier) && context.env->now() < until;) {
-    BERTH_TRY(context.env->loop().turn(context.env->now() + std::chrono::milliseconds(5)));
-    lock = context.env->lock(lock_file(directory), false);
-  }
-  if (!lock) {
-    if (lock.error().kind == ErrorKind::busy)
-      return fail(ErrorKind::busy, "{} is running already, under process {}", record.name,
-                  record.runner_pid);
-    return std::unexpected(lock.error());
-  }
-  const auto claim = store::claim(*context.store, record.id);
-  if (!claim) {
-    if (claim.error().kind == ErrorKind::busy)
-      return fail(ErrorKind::busy, "{} is running already, on another machine", record.name);
-    return std::unexpected(claim.error());
-  }
-  Runner runner(context, std::move(record), *std::move(lock), observer, only);
+  BERTH_ASSIGN(Exclusive run, take_run(context, run_name));
+  Runner runner(context, std::move(run.record), observer, only);
   while (runner.phase() != Phase::done) {
     const auto status = runner.step();
     if (status) continue;

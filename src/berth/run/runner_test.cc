@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "berth/run/layout.h"
 #include "berth/run/run_testing.h"
 #include "berth/store/failing_store.h"
 
@@ -180,6 +181,61 @@ TEST_F(Phases, OnlyWhatFailedOrEverythingAnew) {
   const auto tasks = inner_->tasks(run.id);
   EXPECT_EQ(tasks->at(1).attempts, 3);
   EXPECT_EQ(tasks->at(7).attempts, 2);
+}
+
+/// Another process removes the run in the moment between the first look at it and the lock.
+TEST_F(Phases, ARunThatIsRemovedMeanwhileIsNotDriven) {
+  int started = 0;
+  world_.env.program = [&](const os::SpawnSpec&) {
+    ++started;
+    return os::FakeProgram{};
+  };
+  std::optional<RunId> doomed;
+  world_.env.fault = [&](std::string_view call) -> std::optional<Error> {
+    if (call == "lock" && doomed) {
+      EXPECT_TRUE(inner_->remove(*std::exchange(doomed, std::nullopt)));
+    }
+    return std::nullopt;
+  };
+  using Call = std::function<Status(const std::string&)>;
+  const std::vector<Call> calls = {
+      [&](const auto& name) -> Status {
+        BERTH_TRY(drive(world_.context, name, world_.observer));
+        return {};
+      },
+      [&](const auto& name) -> Status {
+        BERTH_TRY(reopen(world_.context, name, true));
+        return {};
+      },
+      [&](const auto& name) { return end_what_was_left(world_.context, name); },
+      [&](const auto& name) { return remove(world_.context, name, IfLiving::end); },
+  };
+  for (const auto& call : calls) {
+    const auto run = world_.submit_trials(3);
+    doomed = run.id;
+    const auto status = call(run.name);
+    ASSERT_FALSE(status);
+    EXPECT_EQ(status.error().kind, ErrorKind::not_found) << status.error().message;
+    EXPECT_EQ(started, 0);
+    EXPECT_FALSE(world_.env.status(run_directory(world_.context, run.name)));
+  }
+}
+
+/// Another process drives the run to its end in that moment.
+TEST_F(Phases, ARunThatEndsMeanwhileIsTakenAsItIsNow) {
+  const auto run = world_.submit_trials(3);
+  bool meanwhile = false;
+  world_.env.fault = [&](std::string_view call) -> std::optional<Error> {
+    if (call == "lock" && !std::exchange(meanwhile, true)) {
+      EXPECT_TRUE(drive(world_.context, run.name, world_.observer));
+    }
+    return std::nullopt;
+  };
+  const auto done = drive(world_.context, run.name, world_.observer);
+  ASSERT_TRUE(done) << done.error().message;
+  EXPECT_EQ(done->counts, (store::Counts{.done = 3}));
+  for (int task = 1; task <= 3; ++task)
+    EXPECT_EQ(inner_->attempts(run.id, TaskNumber{task})->size(), 1U);
 }
 
 }  // namespace

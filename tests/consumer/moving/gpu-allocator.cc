@@ -1,5 +1,6 @@
-// The ten functions of the GPU allocator that are used most, here. docs/how-to/moving/gpu-allocator.md has
-// all of them. A comment of names alone says what stood there.
+// The ten most used functions of the GPU allocator, written with Berth.
+// docs/how-to/moving/gpu-allocator.md lists all of them.
+// A comment that has only names marks what the code replaces.
 #include <berth/placement.h>
 #include <berth/topology.h>
 

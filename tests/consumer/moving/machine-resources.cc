@@ -1,5 +1,6 @@
-// The ten functions and fields of the machine resource allocator that are used most, here.
-// docs/how-to/moving/machine-resources.md has all of them. A comment of names alone says what stood there.
+// The ten most used functions and fields of the machine resource allocator, written with Berth.
+// docs/how-to/moving/machine-resources.md lists all of them.
+// A comment that has only names marks what the code replaces.
 #include <berth/machine.h>
 
 #include <cstdlib>

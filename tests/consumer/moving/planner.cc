@@ -1,5 +1,6 @@
-// The ten functions of the reference planner that are used most, here. docs/how-to/moving/planner.md has
-// all of them. A comment of names alone says what stood there.
+// The ten most used functions of the reference planner, written with Berth.
+// docs/how-to/moving/planner.md lists all of them.
+// A comment that has only names marks what the code replaces.
 #include <berth/fleet.h>
 
 #include <array>

@@ -1,5 +1,6 @@
-// The ten classes and methods of the experiment resource managers that are used most, here.
-// docs/how-to/moving/resource-managers.md has all of them. A comment of names alone says what stood there.
+// The ten most used classes and methods of the Python resource managers, written with Berth.
+// docs/how-to/moving/resource-managers.md lists all of them.
+// A comment that has only names marks what the code replaces.
 #include <berth/experiment.h>
 #include <berth/run.h>
 

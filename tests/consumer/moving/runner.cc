@@ -1,5 +1,6 @@
-// The ten types and fields of the flow runner that are used most, here. docs/how-to/moving/runner.md has
-// all of them. A comment of names alone says what stood there.
+// The ten most used types and fields of the flow runner, written with Berth.
+// docs/how-to/moving/runner.md lists all of them.
+// A comment that has only names marks what the code replaces.
 #include <berth/run.h>
 #include <spawn.h>
 #include <sys/wait.h>

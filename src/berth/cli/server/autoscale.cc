@@ -245,7 +245,7 @@ std::vector<api::Route> routes_of(const api::ControlLoop& loop) {
        [&loop](const Request&) { return Reply{200, loop.metrics(), api::kExpositionType, false}; }},
       {{"GET", "/v1/decisions", Role::read, kLoop, "the last decisions", "Decisions"},
        [&loop](const Request&) { return Reply{200, loop.decisions_json()}; }},
-      {{"GET", "/v1/health", Role::none, kLoop, "whether the loop is running", "Health"},
+      {{"GET", "/v1/health", Role::none, kLoop, "the state of the loop", "Health"},
        [](const Request&) { return Reply{200, R"({"ok":true})"}; }}};
 }
 
@@ -314,7 +314,7 @@ Result<int> autoscale(os::Env& env, const AutoscaleOptions& given) {
   const auto say = [&](int port) {
     print_error(fmt::format(
         "{}/metrics; {}\n", url_of(listening, port),
-        given.apply ? "what is desired is published" : "advice only; --apply publishes"));
+        given.apply ? "desired replicas are published" : "advice only; --apply publishes"));
   };
   BERTH_TRY(api::serve(env, routes, listening, say, [&] { return loop.run(); }));
   return 0;

@@ -40,7 +40,7 @@ constexpr CommandCall kCalls[] = {
       "the importance of the parameters for a metric", "Importance", "", "metric"},
      "importance * --json"},
     {{"GET", "/v1/runs/{run}/why", Role::read, kRuns,
-      "what a run waits for, why tasks failed, and how it ended", "WhyRun"},
+      "the tasks that a run waits for, the causes of failures, and its end", "WhyRun"},
      "why * --json"},
     {{"GET", "/v1/runs/{run}/log", Role::read, kRuns, "the output of its tasks", kText, "", "tail"},
      "logs * --together"},

@@ -25,17 +25,17 @@ struct QueryName {
 constexpr QueryName kQueryNames[] = {
     {"attempt", "the number of the attempt (default: the last one)"},
     {"changed-since", "only changes since this time, such as 2026-11-21T05:04:03Z"},
-    {"direction", "whether higher or lower scores are better", "min max"},
+    {"direction", "the better scores: max or min", "min max"},
     {"metric", "the metric (default: that of the first goal)"},
     {"min-up", "the minimum time for which a replica is kept, such as 1h"},
-    {"percentiles", "how the maximum rate within targets for percentiles is found",
+    {"percentiles", "the method that finds the maximum rate within targets for percentiles",
      "simulated closed-form"},
     {"role", "the role of the other viewer (default: that of the caller)", "read control"},
     {"run", "a run", "", true},
-    {"secret", "that of the link"},
-    {"set", "what if: capacity.H100=16, server.NAME.arrivalRate=1800", "", true},
-    {"solver", "how the plan is found", "optimal greedy unlimited"},
-    {"startup", "how long a replica takes to start, such as 3m"},
+    {"secret", "the secret of the link"},
+    {"set", "a changed value: capacity.H100=16, server.NAME.arrivalRate=1800", "", true},
+    {"solver", "the solver", "optimal greedy unlimited"},
+    {"startup", "the time that a replica takes to start, such as 3m"},
     {"tail", "only this many bytes of its end, such as 200K"},
 };
 
