@@ -7,7 +7,7 @@ real trials of five parameters, and a flow of many real tasks in two steps.
     bench/dashboard.py --keep DIR                    makes the runs in DIR, or measures those that it finds there
 
 Of each run, from the moment that a viewer who has not been there goes to its address: until the page's first paint, until
-its charts and its table are drawn, and of the sweep until it says what decides, which comes last. The memory of the server
+its charts and its table are drawn, and of the sweep until it shows the importance of the parameters, which comes last. The memory of the server
 at most, and that of its children, which read the store for it. Of the sweep: the frames of a second's drag along an axis of the parallel coordinates."""
 
 import argparse
@@ -152,7 +152,7 @@ def measure(berth, folder, trials, tasks):
                                      f" && document.body.textContent.includes('{count:,} of {count:,}')")
                 found[name] = {"count": count, "first_paint_s": paint, "drawn_s": whole}
                 if name == "sweep":
-                    page.until_text("What decides loss")
+                    page.until_text("Parameter importance for loss")
                     found[name]["decides_s"] = page.run(NEXT_FRAME) / 1e3
                     page.run("new Promise(done => requestIdleCallback(() => requestIdleCallback(done)))")
                     frames, moves = drag(page)
@@ -187,7 +187,7 @@ def main():
               f"{each['drawn_s']:.2f} s; server at most {each['server_mb']:.0f} MiB, a child of its "
               f"{each['child_mb']:.0f} MiB")
         if "frames" in each:
-            print(f"  what decides: after {each['decides_s']:.2f} s")
+            print(f"  parameter importance: after {each['decides_s']:.2f} s")
             print(f"  brushing: {each['frames']} frames, {each['moves']} moves in a second; median "
                   f"{each['frame_ms']:.0f} ms a frame, 95 % within {each['late_frame_ms']:.0f}, the longest "
                   f"{each['worst_frame_ms']:.0f}")

@@ -43,6 +43,7 @@ steps:
     in: {all: join.all}
     run: echo it will not do >&2; exit 3
 """
+FRAME = "new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))"
 # Each calls hit() where it runs.
 PAYLOADS = [
     "<script>hit()</script>", "<ScRiPt>hit()</sCrIpT>", "<script src=//hit></script>", "</script><script>hit()</script>",
@@ -124,9 +125,9 @@ class Browser(Case):
         failed = next(task["id"].partition("/")[2] for task in failed if task["state"] == "failed")
         for name, route, texts in (
                 ("home", "#/", [search, flow, "failed"]),
-                ("search", f"#/runs/{search}", ["loss", "Parallel coordinates", "the Pareto front", "Learning curves", "Parameter importance for cost", "Tasks"]),
+                ("search", f"#/runs/{search}", ["loss by trial", "Parallel coordinates", "Pareto front", "Learning curves", "Parameter importance for cost", "Tasks"]),
                 ("flow", f"#/runs/{flow}", ["Failures", "it will not do", "Critical path", "Tasks"]),
-                ("compare", f"#/compare/{search}/search-2", ["best loss so far", "Trials in common"]),
+                ("compare", f"#/compare/{search}/search-2", ["Best loss so far", "Trials in common"]),
                 ("fleet", "#/fleets", ["Capacity", "What if", "Over the day", "assistant"]),
                 ("task", f"#/runs/{search}/{failed}", ["failed: exit 1", "::berth loss="]),
                 ("machine", "#/machine", ["This machine", "GPU 7", "islands: 0 1 2 3; 4 5 6 7", "sleep-1",
@@ -135,10 +136,14 @@ class Browser(Case):
                 self.go(page, route, *texts)
                 for dark in (False, True):
                     page.look(dark=dark)
-                    page.run("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
+                    page.run(FRAME)
                     page.screenshot(SCREENSHOTS / f"{name}-{'dark' if dark else 'light'}.png")
                     if axe:
                         self.assertEqual(self.serious(page, axe, dark), [], "axe finds nothing serious")
+                page.resize(390, 900)
+                self.assertLessEqual(page.run("document.documentElement.scrollWidth"), 390, "the page fits a telephone")
+                page.screenshot(SCREENSHOTS / f"{name}-narrow.png")
+                page.resize(1200, 900)
         if not axe:
             self.skipTest("axe-core is not there: npm could not have it; all else was tried")
 
@@ -225,10 +230,31 @@ class Browser(Case):
         page = self.viewer()
         self.go(page, f"#/runs/{run}", "Parallel coordinates", "enter a range below")
         self.assertIn(f"the best {best['loss.best']:g}", page.run("document.querySelector('canvas').getAttribute('aria-label')"))
-        page.run("[...document.querySelectorAll('label')].find(e => e.innerText.trim() === 'from').control.focus()")
+        page.run("[...document.querySelectorAll('label')].find(e => e.innerText.startsWith('minimum')).control.focus()")
         page.press("ArrowRight")
         page.until_text("of 14 trials")
         page.tab_to("choose all")
+
+    def test_outliers_are_counted_and_put_on_the_axis_by_keys(self):
+        self.write("far.yaml", "name: far\nrun: 'echo ::berth acc=$(test {x} = 3 && echo 0.1 || echo 0.9{x})'\n"
+                   "params: {x: [10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 3]}\ngoal: {metric: acc}\nresources: {cpu: 0.1}\n")
+        self.house.run("run", "far.yaml")
+        self.serve()
+        page = self.viewer()
+        note = "Draw outliers at the edge (trials: ▼ 1 with acc below 0.91)"
+        self.go(page, "#/runs/far-1", "acc by trial", note)
+        self.assertEqual(page.run(f"[...document.querySelectorAll('.outliers')].filter(e => e.innerText.trim() === {json.dumps(note)}).length"), 3)
+        drawn = "document.querySelector('canvas').toDataURL()"
+        page.run(FRAME)
+        at_edge = page.run(drawn)
+        for _ in range(50):
+            page.press("Tab")
+            if page.run("document.activeElement.type === 'checkbox'"):
+                break
+        page.press(" ")
+        page.until("![...document.querySelectorAll('.outliers input')].some(e => e.checked)")
+        page.run(FRAME)
+        self.assertNotEqual(page.run(drawn), at_edge)
 
     def test_a_fleet_is_planned_anew(self):
         self.serve("--fleet", ROOT / "examples/fleet/fleet.json")
@@ -246,7 +272,7 @@ class Browser(Case):
         self.serve()
         page = self.viewer(forgiven=["TypeError"])
         page.run("window.real = window.fetch; window.fetch = () => Promise.resolve(new Response('{}'))")
-        self.go(page, f"#/runs/{run}", "This cannot be shown")
+        self.go(page, f"#/runs/{run}", "This page cannot be displayed")
         page.run("window.fetch = window.real")
         page.tab_to("Try again")
         page.press("Enter")
@@ -300,7 +326,7 @@ class Browser(Case):
             page.press("Enter")
             page.until_text(run)
             self.go(page, f"#/runs/{run}", "Parallel coordinates", "Tasks")
-            page.run("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
+            page.run(FRAME)
             self.assertEqual(page.run("[...document.querySelectorAll('button')].some(e => e.innerText === 'Retry failed tasks')"), has)
             page.screenshot(SCREENSHOTS / f"as-{role}.png")
         self.go(page, "#/fleets", "cents an hour", "assistant")

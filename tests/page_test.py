@@ -1,6 +1,8 @@
 #!/usr/bin/python3
 """The page that berth-server carries is the one that its sources make (web/build), and it is small."""
 
+import os
+import shutil
 import subprocess
 import tempfile
 import unittest
@@ -20,6 +22,18 @@ class Page(unittest.TestCase):
             for name in FILES:
                 self.assertEqual(Path(to, name).read_bytes(), (ROOT / "web/built" / name).read_bytes(),
                                  f"{name}: run web/build and commit web/built")
+
+    def test_axes_of_charts(self):
+        esbuild = ROOT / "build/web/node_modules/.bin/esbuild"
+        if not esbuild.exists() or not shutil.which("node"):
+            self.skipTest("the packages of the page are not installed: web/build")
+        with tempfile.TemporaryDirectory() as to:
+            bundle = Path(to, "scale.mjs")
+            subprocess.run([esbuild, "--bundle", "--format=esm", f"--outfile={bundle}", "--log-level=error",
+                            ROOT / "web/src/scale.ts"], check=True)
+            done = subprocess.run(["node", "--test", ROOT / "web/scale_test.mjs"], capture_output=True, text=True,
+                                  env={**os.environ, "SCALE": str(bundle)})
+            self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
 
     def test_nothing_in_it_stands_in_line_or_elsewhere(self):
         html = (ROOT / "web/built/index.html").read_text()

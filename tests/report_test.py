@@ -72,6 +72,17 @@ steps:
         self.assertEqual(self.house.run("run", "--name", "one", "--", "true").code, 0)
         self.assertIn("1 done", self.page("one-1"))
 
+    def test_an_outlier_is_drawn_at_the_edge(self):
+        self.write("far.yaml", "name: far\nrun: 'echo ::berth acc=$(test {x} = 3 && echo 0.1 || echo 0.9{x})'\n"
+                   "params: {x: [10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 3]}\ngoal: {metric: acc}\n")
+        self.assertEqual(self.house.run("run", "far.yaml").code, 0)
+        page = self.page("far-1")
+        at_edge, _, whole = page.partition("<details>")
+        for wanted in ("▼ 1 of 11 are below 0.91 and drawn at the edge.", ">0.91<", ">0.928<", 'class="out"'):
+            self.assertIn(wanted, at_edge)
+        self.assertIn(">0.1<", whole)
+        self.assertNotIn('class="out"', whole)
+
     def test_a_plan(self):
         page = self.page(str(FLEET))
         for wanted in ("cents an hour", "Capacity", "Servers", "SLO", "<rect"):

@@ -1,4 +1,4 @@
-// A canvas that is drawn anew whenever what it shows, its size or the colours change.
+// A canvas that is drawn again whenever its contents, its size or the colours change.
 import { useEffect, useRef } from "preact/hooks";
 
 export interface Ink {
@@ -15,7 +15,7 @@ export interface Ink {
 interface Props {
   height: number;
   draw: (ink: Ink) => void;
-  label: string; // what is to be seen, for those who do not see it
+  label: string; // describes the drawing to assistive technology
   onPointer?: (kind: "down" | "move" | "up", x: number, y: number) => void;
 }
 
@@ -85,8 +85,8 @@ export function Canvas({ height, draw, label, onPointer }: Props) {
   );
 }
 
-/// Small squares of one colour, that add up where they lie on one another; `at`: x and y of each, in CSS pixels.
-/// A canvas takes a hundred thousand rectangles slowly, and an image at once.
+/// Draws small squares of one colour, darker where they overlap; `at`: x and y of each, in CSS pixels.
+/// Drawing one image is much faster than drawing a hundred thousand rectangles.
 export function dots(ink: Ink, colour: string, alpha: number, size: number, at: ArrayLike<number>): void {
   const { context } = ink;
   const scale = context.getTransform().a;
@@ -108,15 +108,4 @@ export function dots(ink: Ink, colour: string, alpha: number, size: number, at: 
   const sheet = new OffscreenCanvas(width, height);
   sheet.getContext("2d")!.putImageData(image, 0, 0);
   context.drawImage(sheet, 0, 0, ink.width, ink.height);
-}
-
-/// Round numbers, some `count` of them, within the range.
-export function ticks(low: number, high: number, count: number): number[] {
-  if (!(high > low)) return [low];
-  const rough = (high - low) / count;
-  const unit = 10 ** Math.floor(Math.log10(rough));
-  const step = [1, 2, 5, 10].map((each) => each * unit).find((each) => each >= rough) ?? 10 * unit;
-  const found: number[] = [];
-  for (let at = Math.ceil(low / step) * step; at <= high + step * 1e-9; at += step) found.push(Math.abs(at) < step * 1e-9 ? 0 : at);
-  return found;
 }

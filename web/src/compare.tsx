@@ -1,12 +1,13 @@
-// Several runs side by side: how the best of each grew, and what they came to.
+// Several runs compared: the best so far of each, their results and the trials that they share.
 import { useMemo, useState } from "preact/hooks";
 import { type Comparison, get } from "./api";
-import { type Line, Lines, worth } from "./charts";
+import { cut_of_goal, type Line, Lines, Outliers, useEdge } from "./charts";
 import { useLive } from "./live";
 import { Badge, Pick, Section, Trouble } from "./parts";
 import { link } from "./route";
+import { scale_of, with_counts } from "./scale";
 import { scores_of } from "./search";
-import { best_so_far, type Column, read_trials, short } from "./trials";
+import { best_so_far, read_trials, short } from "./trials";
 import { duration } from "./words";
 
 const colour_of = (index: number): string => `hsl(${(215 + 137 * index) % 360} 65% 50%)`;
@@ -27,11 +28,17 @@ async function grown(run: string, metric: string, maximise: boolean, signal: Abo
   return { run, steps, trials: trials.count, seconds: (ended - begun) / 1000 };
 }
 
+const kSamples = 50; // of each line, for the scale: a value weighs as long as it was the best
+
+function sampled(points: [number, number][], to: number): number[] {
+  if (points.length === 0) return [];
+  return Array.from({ length: kSamples }, (_, index) => points.filter(([at]) => at <= ((index + 1) * to) / kSamples).pop()?.[1] ?? points[0]![1]);
+}
+
 function Growth({ found, all }: { found: Comparison; all: Grown[] }) {
   const [by, set_by] = useState("trials");
+  const edge = useEdge();
   const drawn = useMemo(() => {
-    const scores = Float64Array.from(all.flatMap((each) => each.steps.map((step) => step.score)));
-    const column: Column = { name: found.metric, kind: "metric", numbers: scores, texts: null, choices: [] };
     const lines = all.map((each, index): Line => {
       const steps = by === "trials" ? each.steps : [...each.steps].sort((a, b) => a.after_s - b.after_s);
       const points = steps.map((step): [number, number] => [by === "trials" ? step.at : step.after_s, step.score]);
@@ -39,11 +46,17 @@ function Growth({ found, all }: { found: Comparison; all: Grown[] }) {
       if (last) points.push([by === "trials" ? each.trials : each.seconds, last[1]]);
       return { name: each.run, points, colour: () => colour_of(index), strength: 1, cut: false };
     });
-    return { lines, scale: worth(column, found), most: Math.max(1, ...all.map((each) => (by === "trials" ? each.trials : each.seconds))) };
+    const most = Math.max(1, ...all.map((each) => (by === "trials" ? each.trials : each.seconds)));
+    const values = Float64Array.from(lines.flatMap((line) => line.points.map((point) => point[1])));
+    const usual = scale_of(Float64Array.from(lines.flatMap((line) => sampled(line.points, most))), cut_of_goal(found));
+    const scale = scale_of(values);
+    const fitted = usual.below + usual.above > 0 ? with_counts(usual, values) : scale;
+    return { lines, scale, fitted, most };
   }, [all, by]);
   return (
-    <Section title={`best ${found.metric} so far`} aside={<Pick label="by" value={by} of={["trials", "seconds"]} chosen={set_by} />}>
-      <Lines lines={drawn.lines} scale={drawn.scale} from={by} to={drawn.most} label={`how the best ${found.metric} of ${all.map((each) => each.run).join(", ")} grew`} stairs />
+    <Section title={`Best ${found.metric} so far`} aside={<Pick label="x axis" value={by} of={["trials", "seconds"]} chosen={set_by} />}>
+      <Lines lines={drawn.lines} scale={edge.on ? drawn.fitted : drawn.scale} across={by} up={found.metric} to={drawn.most} label={`best ${found.metric} so far of ${all.map((each) => each.run).join(", ")}`} stairs />
+      <Outliers axes={[{ name: found.metric, fitted: drawn.fitted, upright: true }]} what="steps" edge={edge} />
     </Section>
   );
 }
@@ -54,9 +67,9 @@ function Rows({ found, names }: { found: Comparison; names: string[] }) {
       <table>
         <thead>
           <tr>
-            {["run", "state", "done", "failed", `best ${found.metric}`, "best trial", "median", "time per trial", "duration", ""].map((head, index) => (
+            {["run", "state", "done", "failed", `best ${found.metric}`, "best parameters", `median ${found.metric}`, "time per trial", "duration", ""].map((head, index) => (
               <th scope="col" key={index}>
-                {head || <span class="unseen">leave out</span>}
+                {head || <span class="unseen">remove</span>}
               </th>
             ))}
           </tr>
@@ -80,7 +93,7 @@ function Rows({ found, names }: { found: Comparison; names: string[] }) {
               <td>{run.median_score === null ? "" : short(run.median_score)}</td>
               <td>{run.median_trial_seconds === null ? "" : duration(1000 * run.median_trial_seconds)}</td>
               <td>{run.seconds === null ? "" : duration(1000 * run.seconds)}</td>
-              <td>{names.length > 2 && <a href={link("compare", ...names.filter((name) => name !== run.id))} aria-label={`without ${run.id}`}>✕</a>}</td>
+              <td>{names.length > 2 && <a href={link("compare", ...names.filter((name) => name !== run.id))} aria-label={`remove ${run.id}`}>✕</a>}</td>
             </tr>
           ))}
         </tbody>
@@ -100,7 +113,7 @@ export function ComparePage({ names }: { names: string[] }) {
     <>
       <h1>Compare runs</h1>
       <Trouble error={compared.error ?? all.error} />
-      {others.length > 0 && <Pick label="add" value="" of={["", ...others.slice(0, 500).map((each) => each.id)]} chosen={(id) => id !== "" && (window.location.hash = link("compare", ...names, id))} />}
+      {others.length > 0 && <Pick label="add a run" value="" of={["", ...others.slice(0, 500).map((each) => each.id)]} chosen={(id) => id !== "" && (window.location.hash = link("compare", ...names, id))} />}
       {found && all.value && <Growth found={found} all={all.value} />}
       {found && <Rows found={found} names={names} />}
       {found && found.shared.length > 0 && (

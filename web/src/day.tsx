@@ -1,4 +1,4 @@
-// A fleet over a day: what each plan costs by the hour, and how many replicas each server has when.
+// A fleet over a day: the cost of each plan by the hour, and the replicas of each server.
 import { useMemo } from "preact/hooks";
 import type { Day } from "./api";
 import { type Line, Lines } from "./charts";
@@ -9,7 +9,7 @@ const kColours: Record<string, string> = { day: "hsl(215 75% 50%)", greedy: "hsl
 const hour = (seconds: number): string => `${String(Math.floor(seconds / 3600)).padStart(2, "0")}:${String(Math.floor((seconds % 3600) / 60)).padStart(2, "0")}`;
 const cents = (value: number): string => value.toLocaleString("en", { maximumFractionDigits: 0 });
 
-/// A row a server, a column a window; how dark says how many replicas, and a line that the accelerator changes.
+/// One row per server, one column per window; the bar shows the number of replicas, a line a change of accelerator.
 function Replicas({ day }: { day: Day }) {
   const windows = day.plans["day"]?.windows ?? [];
   const servers = Object.keys(windows[0]?.allocations ?? {});
@@ -63,36 +63,38 @@ export function DaySection({ day }: { day: Day }) {
     return { lines, scale, end };
   }, [day]);
   return (
-    <Section title="Over the day" aside={`no plan costs less than ${cents(day.bound)} (a gap of ${(100 * day.gap).toFixed(2)} %)`}>
-      <Lines lines={drawn.lines} scale={drawn.scale} from="hour" to={drawn.end} label={`cents an hour over the day of the plans ${drawn.lines.map((line) => line.name).join(", ")}`} stairs />
-      <table>
-        <thead>
-          <tr>
-            {["plan", "costs, cents", "starts", "stops", "changes of accelerator", "unserved hours"].map((head) => (
-              <th scope="col" key={head}>
-                {head}
-              </th>
-            ))}
-          </tr>
-        </thead>
-        <tbody>
-          {Object.entries(day.plans).map(([name, plan]) => (
-            <tr key={name}>
-              <th scope="row">
-                <svg width="12" height="12" aria-hidden="true">
-                  <rect width="12" height="12" fill={kColours[name] ?? "gray"} />
-                </svg>{" "}
-                {name === "day" ? "planned over the day" : name === "static" ? "the busiest hour, all day" : "each hour separately, greedy"}
-              </th>
-              <td>{cents(plan.cost)}</td>
-              <td>{plan.starts}</td>
-              <td>{plan.stops}</td>
-              <td>{plan.changes}</td>
-              <td>{plan.unserved_hours}</td>
+    <Section title="Over the day" aside={`lower bound of the cost: ${cents(day.bound)} cents (gap ${(100 * day.gap).toFixed(2)} %)`}>
+      <Lines lines={drawn.lines} scale={drawn.scale} across="hour of the day" up="cents per hour" to={drawn.end} label={`cents per hour over the day of the plans ${drawn.lines.map((line) => line.name).join(", ")}`} stairs />
+      <div class="scroll" tabIndex={0} role="region" aria-label="plans of the day">
+        <table>
+          <thead>
+            <tr>
+              {["plan", "cost, cents", "starts", "stops", "accelerator changes", "unserved hours"].map((head) => (
+                <th scope="col" key={head}>
+                  {head}
+                </th>
+              ))}
             </tr>
-          ))}
-        </tbody>
-      </table>
+          </thead>
+          <tbody>
+            {Object.entries(day.plans).map(([name, plan]) => (
+              <tr key={name}>
+                <th scope="row">
+                  <svg width="12" height="12" aria-hidden="true">
+                    <rect width="12" height="12" fill={kColours[name] ?? "gray"} />
+                  </svg>{" "}
+                  {name === "day" ? "planned over the day" : name === "static" ? "sized for the busiest hour" : "each hour separately (greedy)"}
+                </th>
+                <td>{cents(plan.cost)}</td>
+                <td>{plan.starts}</td>
+                <td>{plan.stops}</td>
+                <td>{plan.changes}</td>
+                <td>{plan.unserved_hours}</td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
       <h3>Replicas</h3>
       <Replicas day={day} />
     </Section>

@@ -1,4 +1,4 @@
-// A fleet of inference servers: what is planned, what it costs, what it attains, and what would be if.
+// A fleet of inference servers: its plan, cost and latencies, and plans for other loads and capacities.
 import { useEffect, useRef, useState } from "preact/hooks";
 import { type Allocation, type FleetPlan, get, type ServerPlan } from "./api";
 import { DaySection } from "./day";
@@ -45,16 +45,16 @@ function Servers({ plan, base }: { plan: FleetPlan; base: FleetPlan }) {
   return (
     <>
       <p class="tools">
-        <input type="search" placeholder="H100" aria-label="only servers with this text" value={wanted} onInput={(event) => set_wanted(event.currentTarget.value)} />
+        <input type="search" placeholder="filter: H100" aria-label="filter servers" value={wanted} onInput={(event) => set_wanted(event.currentTarget.value)} />
         <span class="note">
-          {names.length} of {Object.keys(plan.servers).length}
+          {names.length} of {Object.keys(plan.servers).length} servers
         </span>
       </p>
       <div class="scroll" tabIndex={0} role="region" aria-label="servers">
         <table>
           <thead>
             <tr>
-              {["server", "class", "planned", "cost", "ITL / SLO, ms", "TTFT / SLO, ms", "use", "change", "reason"].map((head) => (
+              {["server", "class", "allocation", "cost, cents/h", "ITL / SLO, ms", "TTFT / SLO, ms", "utilisation", "change", "reason"].map((head) => (
                 <th scope="col" key={head}>
                   {head}
                 </th>
@@ -106,8 +106,8 @@ function Capacity({ plan }: { plan: FleetPlan }) {
             <th scope="row">{type.type}</th>
             <td>
               {type.count}
-              {type.limit !== null && ` of ${type.limit}`}; {cents(type.cost)} cents
-              {type.shadowPrice > 0 && <small> one more is worth {cents(type.shadowPrice)}</small>}
+              {type.limit !== null && ` of ${type.limit}`}; {cents(type.cost)} cents an hour
+              {type.shadowPrice > 0 && <small> value of one more: {cents(type.shadowPrice)}</small>}
             </td>
             <td class="wide">{type.limit !== null && <meter min={0} max={Math.max(1, type.limit)} value={type.count} aria-label={`${type.type} used`} />}</td>
           </tr>
@@ -127,11 +127,11 @@ function Cost({ plan, base }: { plan: FleetPlan; base: FleetPlan }) {
         {plan.watts > 0 && ` It draws ${Math.round(plan.watts).toLocaleString("en")} W.`}
       </p>
       <p class="note">
-        Including the cost of changes the total is {cents(plan.proof.value)}; no plan totals less than {cents(plan.proof.bound)} (a gap of {(100 * plan.proof.gap).toFixed(4)} %){plan.proof.stopped && ", and the time limit stopped the search"}.
+        Including the cost of changes the total is {cents(plan.proof.value)}; no plan can total less than {cents(plan.proof.bound)} (gap {(100 * plan.proof.gap).toFixed(4)} %){plan.proof.stopped && ", and the time limit stopped the search"}.
       </p>
       {unserved.map(([priority, count]) => (
         <p key={priority} class="trouble">
-          {count} of priority {priority} not served; at least {plan.proof.unserved_bound_by_priority[priority]} in any plan
+          {count} of priority {priority} not served; every plan leaves at least {plan.proof.unserved_bound_by_priority[priority]} unserved
         </p>
       ))}
     </>
@@ -184,7 +184,7 @@ function WhatIf({ base, sets, change }: { base: FleetPlan; sets: Sets; change: (
             .map((type) => (
               <Slider key={type.type} name={`capacity of ${type.type}`} value={sets[`capacity.${type.type}`] ?? type.limit!} most={Math.max(8, 2 * type.limit!)} step={1} unit="" set={(value) => put(`capacity.${type.type}`, value, type.limit!)} />
             ))}
-          {chosen !== "" && <Slider key={chosen} name={`requests a minute of ${chosen}`} value={sets[path] ?? rate} most={Math.max(60, 4 * rate)} step={Math.max(1, Math.round(rate / 50))} unit="a min" set={(value) => put(path, value, rate)} />}
+          {chosen !== "" && <Slider key={chosen} name={`requests per minute of ${chosen}`} value={sets[path] ?? rate} most={Math.max(60, 4 * rate)} step={Math.max(1, Math.round(rate / 50))} unit="/min" set={(value) => put(path, value, rate)} />}
         </tbody>
       </table>
       <p class="tools">
@@ -214,7 +214,7 @@ function Plan({ number, has_day }: { number: number; has_day: boolean }) {
   );
   const last = useRef<FleetPlan | null>(null);
   if (tried.value !== null || set.length === 0) last.current = tried.value;
-  // The simulator takes longer, so it is asked once nobody moves a slider any more.
+  // The simulator takes longer, so it runs only after the sliders have rested.
   const resting = useRested(sets, 700);
   const simulated = useLive(
     async (signal) => {

@@ -1,4 +1,4 @@
-// A flow: its graph by step, what each step's tasks came to, the path that decided how long it took, and earlier runs.
+// A flow: its graph of steps, the tasks of a step, the critical path, and earlier runs.
 import { useMemo, useState } from "preact/hooks";
 import { get, type Run, type Step, type Summary } from "./api";
 import { layered } from "./layers";
@@ -117,13 +117,13 @@ function StepPanel({ step, run, trials }: { step: Step; run: string; trials: Tri
       <Progress counts={step.counts} />
       <p>
         {step.known ? counts_text(step.counts) : "The number of tasks is not known yet"}
-        {step.seconds && `; ${duration(1000 * step.seconds.median)} each, ${duration(1000 * step.seconds.longest)} the longest, ${duration(1000 * step.seconds.sum)} in all`}
+        {step.seconds && `; task time: median ${duration(1000 * step.seconds.median)}, longest ${duration(1000 * step.seconds.longest)}, total ${duration(1000 * step.seconds.sum)}`}
         {step.after.length > 0 && `; after ${step.after.join(", ")}`}
         {step.files.length > 0 && `; reads ${step.files.join(", ")}`}
         {step.writes.length > 0 && `; writes ${step.writes.join(", ")}`}
       </p>
       {kinds.length > 0 && <Reasons ids={kinds.map((row) => trials.ids[row]!)} />}
-      {rows.length > 1 && <input type="search" placeholder="failed" aria-label={`tasks of ${step.name} with this text`} value={wanted} onInput={(event) => set_wanted(event.currentTarget.value)} />}
+      {rows.length > 1 && <input type="search" placeholder="filter: failed" aria-label={`filter the tasks of ${step.name}`} value={wanted} onInput={(event) => set_wanted(event.currentTarget.value)} />}
       <ul class="instances">
         {shown.slice(0, kMostInstances).map((row) => (
           <li key={trials.ids[row]}>
@@ -190,7 +190,7 @@ function Earlier({ run, steps }: { run: Run; steps: Step[] }) {
       </>
     );
   return (
-    <Section title="Compared with earlier runs" aside="time in the tasks of each step">
+    <Section title="Compared with earlier runs" aside="total task time of each step">
       <div class="scroll" tabIndex={0} role="region" aria-label="compared with earlier runs">
         <table>
           <thead>
@@ -231,7 +231,7 @@ export function Flow({ summary, trials }: { summary: Summary; trials: Trials }) 
   const step = value.steps.find((each) => each.name === chosen);
   return (
     <>
-      <Section title="Steps" aside={path.length > 0 ? "strong: the critical path" : undefined}>
+      <Section title="Steps" aside={path.length > 0 ? "bold: critical path" : undefined}>
         <Picture steps={value.steps} critical={critical} chosen={chosen} choose={(name) => choose(name === chosen ? "" : name)} />
         {step && <StepPanel key={step.name} step={step} run={run.id} trials={trials} />}
       </Section>

@@ -1,4 +1,4 @@
-// What runs now, what is done, and what failed.
+// All runs: active, failed and done.
 import { get, type Run } from "./api";
 import { useLive } from "./live";
 import { Badge, counts_text, is_under_way, Progress, Section, Trouble, useNow } from "./parts";
@@ -7,42 +7,44 @@ import { ago, duration } from "./words";
 
 function Rows({ runs, now }: { runs: Run[]; now: number }) {
   return (
-    <table>
-      <thead>
-        <tr>
-          <th scope="col">run</th>
-          <th scope="col">state</th>
-          <th scope="col" class="wide">
-            tasks
-          </th>
-          <th scope="col">created</th>
-          <th scope="col">duration</th>
-        </tr>
-      </thead>
-      <tbody>
-        {runs.map((run) => (
-          <tr key={run.id}>
-            <th scope="row">
-              <a href={link("runs", run.id)}>{run.id}</a>
-              {Object.entries(run.labels).map(([name, value]) => (
-                <span key={name} class="label">
-                  {name}={value}
-                </span>
-              ))}
+    <div class="scroll">
+      <table>
+        <thead>
+          <tr>
+            <th scope="col">run</th>
+            <th scope="col">state</th>
+            <th scope="col" class="wide">
+              tasks
             </th>
-            <td>
-              <Badge state={run.state} />
-            </td>
-            <td class="wide">
-              <Progress counts={run.counts} />
-              <small>{counts_text(run.counts)}</small>
-            </td>
-            <td>{ago(run.created, now)}</td>
-            <td>{run.started ? duration((run.ended ? Date.parse(run.ended) : now) - Date.parse(run.started)) : ""}</td>
+            <th scope="col">created</th>
+            <th scope="col">duration</th>
           </tr>
-        ))}
-      </tbody>
-    </table>
+        </thead>
+        <tbody>
+          {runs.map((run) => (
+            <tr key={run.id}>
+              <th scope="row">
+                <a href={link("runs", run.id)}>{run.id}</a>
+                {Object.entries(run.labels).map(([name, value]) => (
+                  <span key={name} class="label">
+                    {name}={value}
+                  </span>
+                ))}
+              </th>
+              <td>
+                <Badge state={run.state} />
+              </td>
+              <td class="wide">
+                <Progress counts={run.counts} />
+                <small>{counts_text(run.counts)}</small>
+              </td>
+              <td>{ago(run.created, now)}</td>
+              <td>{run.started ? duration((run.ended ? Date.parse(run.ended) : now) - Date.parse(run.started)) : ""}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
   );
 }
 
@@ -67,7 +69,7 @@ export function Home() {
         </p>
       )}
       {active.length > 0 && (
-        <Section title="Now">
+        <Section title="Running and queued">
           <Rows runs={active} now={now} />
         </Section>
       )}

@@ -1,4 +1,4 @@
-// This machine and the clusters: what they have, who holds it, and what waits for it.
+// This machine and the clusters: their resources, allocations and queues.
 import { type Device, get, type Holder, type Topology, type Waiting } from "./api";
 import { useLive } from "./live";
 import { Section, Trouble, useNow } from "./parts";
@@ -31,7 +31,7 @@ function Bars({ total, held }: { total: Record<string, number>; held: (name: str
   );
 }
 
-/// What a label, such as "digits-3/17", names.
+/// A link to the run or task that a label such as "digits-3/17" names.
 const Label = ({ of }: { of: string }) => <a href={link("runs", ...of.split("/", 1), ...(of.includes("/") ? [of.slice(of.indexOf("/") + 1)] : []))}>{of}</a>;
 
 const part_of = (device: Device, holder: Holder): string => {
@@ -65,7 +65,7 @@ function Gpu({ device, holders }: { device: Device; holders: Holder[] }) {
         ))}
         {device.foreign.map((each) => (
           <li key={each.pid}>
-            {each.program} <small>not Berth's, pid {each.pid}, {amount("gpu_mem", each.memory)}</small>
+            {each.program} <small>not started by Berth, pid {each.pid}, {amount("gpu_mem", each.memory)}</small>
           </li>
         ))}
       </ul>
@@ -79,7 +79,7 @@ const kKinds = [
   { name: "a PCIe switch", width: 1.5, found: (link_: string) => /^(PIX|PXB)/.test(link_) },
 ];
 
-/// The devices on a circle, island by island, and what joins them closely.
+/// The devices on a circle, island by island, and the fast links between them.
 function Picture({ known, devices }: { known: Topology; devices: Device[] }) {
   const order = known.islands.flat();
   const islands = known.islands.filter((island) => island.length > 1);
@@ -117,7 +117,7 @@ function Picture({ known, devices }: { known: Topology; devices: Device[] }) {
       </svg>
       <figcaption class="note">
         {known.topology.name && `${known.topology.name}; `}
-        {islands.length > 0 ? `islands: ${islands.map((island) => island.join(" ")).join("; ")}` : "no two devices are close"}. Thick: {kKinds[0]!.name}; thin: {kKinds[1]!.name}; filled: in use.
+        {islands.length > 0 ? `islands: ${islands.map((island) => island.join(" ")).join("; ")}` : "no two devices share a fast link"}. Thick: {kKinds[0]!.name}; thin: {kKinds[1]!.name}; filled: in use.
       </figcaption>
     </figure>
   );
@@ -129,7 +129,7 @@ function Held({ list, now, reasons }: { list: Holder[]; now: number; reasons: bo
       <table>
         <thead>
           <tr>
-            {["name", reasons ? "waits for" : "uses", "cores", "GPUs", "user", "priority", reasons ? "waits since" : "since"].map((name) => (
+            {["name", "resources", "cores", "GPUs", "user", "priority", reasons ? "queued" : "started"].map((name) => (
               <th scope="col" key={name}>
                 {name}
               </th>
@@ -156,19 +156,19 @@ function Held({ list, now, reasons }: { list: Holder[]; now: number; reasons: bo
   );
 }
 
-/// When it is expected to start, and what that is founded on.
+/// The expected start of a queued request, and its basis.
 function expected(waiting: Waiting, now: number): string {
   if (waiting.expected_start === null) return `the start is unknown: ${waiting.expected_by}`;
   const left = Math.max(0, Date.parse(waiting.expected_start) - now);
   return `it is expected to start in ${waiting.at_most ? "at most" : "about"} ${duration(left)}, ${waiting.expected_by}`;
 }
 
-/// What a holder that waits lacks, by what is free: no more is known of it here than its runner knows.
+/// The resources that a queued request lacks.
 function lacking(waiting: Holder, free: Record<string, number>): string {
   const lacks = Object.entries(waiting.resources).filter(([name, requested]) => requested > (free[name] ?? 0));
   return lacks.length === 0
     ? `${waiting.label} waits for its turn in the queue; its resources are free`
-    : `${waiting.label} waits for ${lacks.map(([name, requested]) => `${name} ${amount(name, requested)}, of which ${amount(name, free[name] ?? 0)} is free`).join(", ")}`;
+    : `${waiting.label} waits for ${lacks.map(([name, requested]) => `${name} ${amount(name, requested)} (${amount(name, free[name] ?? 0)} free)`).join(", ")}`;
 }
 
 function Clusters() {
@@ -211,7 +211,7 @@ export function MachinePage() {
       <h1>This machine</h1>
       <Trouble error={error} />
       <Bars total={value.total} held={(name) => value.held[name] ?? 0} />
-      <p class="note">Limits: {value.enforced || "advice only"}.</p>
+      <p class="note">Limits: {value.enforced || "not enforced"}.</p>
       {value.notes.map((note) => (
         <p key={note} class="note">
           {note}

@@ -10,7 +10,7 @@ import { link, useRoute } from "./route";
 import { RunPage } from "./run";
 import { Known } from "./session";
 
-/// What fails to be drawn says so in its place, and leaves the rest of the page as it is.
+/// Shows an error in place of a page that cannot be drawn; the header stays.
 class Boundary extends Component<{ children: ComponentChildren }, { error: string | null }> {
   override state = { error: null };
   static override getDerivedStateFromError(error: unknown) {
@@ -20,7 +20,7 @@ class Boundary extends Component<{ children: ComponentChildren }, { error: strin
     if (this.state.error === null) return this.props.children;
     return (
       <>
-        <h1>This cannot be shown</h1>
+        <h1>This page cannot be displayed</h1>
         <Trouble error={this.state.error} />
         <button onClick={() => this.setState({ error: null })}>Try again</button>
       </>

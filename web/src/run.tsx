@@ -1,4 +1,4 @@
-// A run: how far it is, what its trials have found, when each task ran, and why one waits or failed.
+// A run: its progress, its charts, its tasks, and why a task waits or failed.
 import { useMemo, useRef, useState } from "preact/hooks";
 import { address, get, type Goal, post, type Posts, type Summary } from "./api";
 import { Flow } from "./flow";
@@ -28,7 +28,7 @@ function actions_of(summary: Summary): Action[] {
   if (run.state === "stopped" || run.state === "interrupted")
     list.push({ name: "Resume", path: "/v1/runs/{run}/resume", question: `Resume ${run.id}?` });
   if (run.counts.failed > 0 && !is_under_way(run))
-    list.push({ name: "Retry failed tasks", path: "/v1/runs/{run}/retry", question: `Try the ${run.counts.failed} failed tasks of ${run.id} again?` });
+    list.push({ name: "Retry failed tasks", path: "/v1/runs/{run}/retry", question: `Retry the ${run.counts.failed} failed tasks of ${run.id}?` });
   return list;
 }
 
@@ -65,7 +65,7 @@ function Actions({ summary, done }: { summary: Summary; done: () => void }) {
             {asked.name}
           </button>{" "}
           <button disabled={busy} onClick={() => ask(null)}>
-            Leave it
+            Cancel
           </button>
         </span>
       )}
@@ -95,10 +95,10 @@ function Table({ run, trials, goal }: { run: string; trials: Trials; goal: Goal 
       return words.every((word) => line.includes(word));
     });
   }, [order, wanted]);
-  const head = (name: string, number = false) => (
+  const head = (name: string, number = false, title = name) => (
     <th scope="col" key={name} class={number ? "number" : ""} aria-sort={by?.name === name ? (by.descending ? "descending" : "ascending") : undefined}>
       <button class="head" onClick={() => set_by({ name, descending: by?.name === name ? !by.descending : false })}>
-        {name}
+        {title}
         {by?.name === name ? (by.descending ? " ↓" : " ↑") : ""}
       </button>
     </th>
@@ -108,9 +108,9 @@ function Table({ run, trials, goal }: { run: string; trials: Trials; goal: Goal 
   return (
     <>
       <p class="tools">
-        <input type="search" placeholder="failed lr=0.1" aria-label="only tasks with these words" value={wanted} onInput={(event) => set_wanted(event.currentTarget.value)} />
+        <input type="search" placeholder="filter: failed lr=0.1" aria-label="filter tasks" value={wanted} onInput={(event) => set_wanted(event.currentTarget.value)} />
         <span class="note">
-          {rows.length.toLocaleString("en")} of {trials.count.toLocaleString("en")}
+          {rows.length.toLocaleString("en")} of {trials.count.toLocaleString("en")} tasks
         </span>
         <a href={address("/v1/runs/{run}/trials.csv", { run })} download={`${run}.csv`}>
           CSV
@@ -123,7 +123,7 @@ function Table({ run, trials, goal }: { run: string; trials: Trials; goal: Goal 
               {head("task")}
               <th scope="col">state</th>
               {ordered.map((column) => head(column.name, column.texts === null))}
-              {head("took", true)}
+              {head("took", true, "duration")}
               <th scope="col">host</th>
             </tr>
           </thead>
@@ -179,32 +179,36 @@ function TaskPanel({ run, task }: { run: string; task: string }) {
               ))}
             </ul>
           )}
-          <pre class="command">{value.command}</pre>
-          <table>
-            <thead>
-              <tr>
-                {["attempt", "result", "duration", "CPU", "peak memory", "host"].map((name) => (
-                  <th scope="col" key={name}>
-                    {name}
-                  </th>
-                ))}
-              </tr>
-            </thead>
-            <tbody>
-              {value.attempts_made.map((each) => (
-                <tr key={each.number}>
-                  <td>{each.number}</td>
-                  <td>
-                    {each.cause} {each.detail}
-                  </td>
-                  <td class="number">{each.started && each.ended ? duration(Date.parse(each.ended) - Date.parse(each.started)) : ""}</td>
-                  <td class="number">{each.cpu_ms === null ? "" : duration(each.cpu_ms)}</td>
-                  <td class="number">{each.peak_mem === null ? "" : amount("mem", each.peak_mem)}</td>
-                  <td>{each.host}</td>
+          <pre class="command" tabIndex={0}>
+            {value.command}
+          </pre>
+          <div class="scroll" tabIndex={0} role="region" aria-label="attempts">
+            <table>
+              <thead>
+                <tr>
+                  {["attempt", "result", "duration", "CPU", "peak memory", "host"].map((name) => (
+                    <th scope="col" key={name}>
+                      {name}
+                    </th>
+                  ))}
                 </tr>
-              ))}
-            </tbody>
-          </table>
+              </thead>
+              <tbody>
+                {value.attempts_made.map((each) => (
+                  <tr key={each.number}>
+                    <td>{each.number}</td>
+                    <td>
+                      {each.cause} {each.detail}
+                    </td>
+                    <td class="number">{each.started && each.ended ? duration(Date.parse(each.ended) - Date.parse(each.started)) : ""}</td>
+                    <td class="number">{each.cpu_ms === null ? "" : duration(each.cpu_ms)}</td>
+                    <td class="number">{each.peak_mem === null ? "" : amount("mem", each.peak_mem)}</td>
+                    <td>{each.host}</td>
+                  </tr>
+                ))}
+              </tbody>
+            </table>
+          </div>
         </>
       )}
       <h3>Log</h3>

@@ -1,4 +1,4 @@
-// When each task ran, a lane for each that ran beside others.
+// A bar for each task over time; tasks that ran in parallel are in different lanes.
 import { useMemo } from "preact/hooks";
 import { Canvas, type Ink } from "./canvas";
 import { duration } from "./words";
@@ -39,7 +39,7 @@ export function Timeline({ trials, now }: { trials: Trials; now: number }) {
       const left = x(trials.started[row]!);
       const right = x(Number.isNaN(trials.ended[row]!) ? now : trials.ended[row]!);
       const before = painted[lane]!;
-      if (before.state === state && right < before.to + 0.2) continue; // nobody sees so little
+      if (before.state === state && right < before.to + 0.2) continue; // too small to see
       painted[lane] = { state, to: Math.max(before.to, left + 1, right) };
       context.fillStyle = state === "failed" ? ink.bad : state === "running" ? ink.text : ink.accent;
       context.globalAlpha = state === "stopped" ? 0.3 : 0.8;

@@ -1,6 +1,6 @@
-// A report as data, and how it is written: as one page of HTML that needs no network, no script and
-// prints well, or as Markdown for a pull request. Everything in it is plain text until it is
-// written, so nothing that a task printed or a file is called can become markup.
+// A report as data, and its two forms: one page of HTML without scripts or network access that also
+// prints well, and Markdown for a pull request. Everything in it is plain text until it is written,
+// so output of a task or a file's name cannot become markup.
 #pragma once
 
 #include <optional>
@@ -13,7 +13,7 @@ namespace berth::cli {
 struct ReportText {
   std::string text;
 };
-/// What stands as it is: a command, the last lines that a task printed.
+/// Preformatted text: a command, the last lines that a task printed.
 struct ReportVerbatim {
   std::string text;
 };
@@ -23,10 +23,15 @@ struct ReportTable {
   std::vector<std::vector<std::string>> rows;
 };
 
-/// One axis of a chart. Markdown has no charts: what they show has to stand in a table or text too.
+/// One axis of a chart, labelled at both ends. Markdown has no charts: their numbers must be in a
+/// table or text too.
 struct ReportAxis {
+  /// The end whose outliers are drawn at the edge, so that they do not squeeze the other points. A
+  /// second chart, in a <details> element, has all values on the axis.
+  enum class Cut : std::uint8_t { none, low, high };
   std::string name;
   bool is_log = false;
+  Cut cut = Cut::none;
 };
 struct ReportPoint {
   double x = 0, y = 0;
@@ -36,14 +41,14 @@ struct ReportPlot {
   struct Line {
     std::string name;
     std::vector<ReportPoint> points;
-    bool steps = false;  // it stays at a height until the next point
+    bool steps = false;  // drawn as a step function
   };
   std::string title;
   ReportAxis x, y;
   std::vector<ReportPoint> points{};
   std::vector<Line> lines{};
 };
-/// Bars from 0 to 1, each with what is written behind it.
+/// Bars from 0 to 1, each followed by its text.
 struct ReportBars {
   struct Bar {
     std::string name;
@@ -53,7 +58,7 @@ struct ReportBars {
   std::string title;
   std::vector<Bar> bars;
 };
-/// What went on when: bars in rows, in seconds since the first began.
+/// Bars in rows over time, in seconds since the start of the first.
 struct ReportTimeline {
   enum class Kind : std::uint8_t { done, failed, other };
   struct Span {
@@ -82,9 +87,9 @@ struct ReportPage {
 std::string to_html(const ReportPage& page);
 std::string to_markdown(const ReportPage& page);
 
-/// The text with what would be markup in HTML, or between quotes of an attribute, replaced.
+/// Escapes text for HTML, also for quoted attributes.
 std::string html_escape(std::string_view text);
-/// The charts as SVG; "" where there is nothing to draw.
+/// The charts as SVG; "" if there is nothing to draw.
 std::string svg_of(const ReportPlot& plot);
 std::string svg_of(const ReportBars& bars);
 std::string svg_of(const ReportTimeline& timeline);

@@ -80,5 +80,32 @@ TEST(ReportPage, ChartsTakeWhateverNumbersThereAre) {
   EXPECT_NE(svg_of(moment).find("<rect"), std::string::npos);
 }
 
+TEST(ReportPage, OutliersAreDrawnAtTheEdgeAndCounted) {
+  ReportPlot plot{.title = "t", .x = {"x"}, .y = {.name = "acc", .cut = ReportAxis::Cut::low}};
+  for (int i = 0; i < 20; ++i) plot.points.push_back({i * 1.0, 0.95 + 0.001 * i});
+  EXPECT_EQ(svg_of(plot).find("<details>"), std::string::npos) << "there are no outliers";
+  plot.points.push_back({20, 0.1});
+  const std::string html = svg_of(plot);
+  const std::string cut = html.substr(0, html.find("<details>"));
+  EXPECT_NE(cut.find("▼ 1 of 21 are below 0.95 and drawn at the edge."), std::string::npos) << cut;
+  EXPECT_NE(cut.find("class=\"out\""), std::string::npos) << cut;
+  EXPECT_NE(cut.find(">0.95<"), std::string::npos) << "the low end of the axis is labelled";
+  EXPECT_NE(cut.find(">0.969<"), std::string::npos) << "the high end of the axis is labelled";
+  const std::string whole = html.substr(cut.size());
+  EXPECT_EQ(whole.find("class=\"out\""), std::string::npos) << whole;
+  EXPECT_NE(whole.find(">0.1<"), std::string::npos) << whole;
+  plot.y.cut = ReportAxis::Cut::high;
+  EXPECT_EQ(svg_of(plot).find("<details>"), std::string::npos) << "the low end is the better one";
+}
+
+TEST(ReportPage, AnOutlierDoesNotMakeAnAxisLogarithmic) {
+  ReportPlot plot{.title = "t", .x = {"x"}, .y = {"loss", true, ReportAxis::Cut::high}};
+  for (int i = 0; i < 20; ++i) plot.points.push_back({i * 1.0, 0.5 + 0.01 * i});
+  plot.points.push_back({20, 1e6});
+  const std::string html = svg_of(plot);
+  EXPECT_NE(html.find("▲ 1 of 21 are above 0.69"), std::string::npos) << html;
+  EXPECT_LT(html.find(">0.6<"), html.find("<details>")) << "a tick of a linear axis";
+}
+
 }  // namespace
 }  // namespace berth::cli

@@ -12,15 +12,15 @@ ReportSection cost(const fleet::Plan& plan) {
   const auto& proof = plan.proof;
   ReportSection section{"Cost", {}};
   section.parts.emplace_back(ReportText{
-      fmt::format("{} cents an hour. The plan's value, its cost including the price of changes, is "
-                  "{}; no plan that serves as many requests is below {} (gap {:.4f} %){}.",
+      fmt::format("{} cents an hour. Including the cost of changes the total is {}; no plan that "
+                  "serves as many requests can total less than {} (gap {:.4f} %){}.",
                   figure(plan.cost), figure(proof.value), figure(proof.bound), 100 * proof.gap,
                   proof.stopped ? "; stopped by the time limit" : "")});
   for (const auto& [priority, count] : proof.unserved)
     if (count > 0)
-      section.parts.emplace_back(
-          ReportText{fmt::format("Priority {}: {} are not served, at least {} in any plan.",
-                                 priority, count, proof.unserved_bound.at(priority))});
+      section.parts.emplace_back(ReportText{fmt::format(
+          "{1} servers of priority {0} are not served; every plan leaves at least {2} unserved.",
+          priority, count, proof.unserved_bound.at(priority))});
   if (plan.watts > 0)
     section.parts.emplace_back(
         ReportText{fmt::format("It draws {} W by the power curves.", figure(plan.watts, 0))});
@@ -28,7 +28,8 @@ ReportSection cost(const fleet::Plan& plan) {
 }
 
 ReportSection capacity(const fleet::Plan& plan) {
-  ReportTable table{.head = {"type", "used", "of", "cost", "value of one more"}, .rows = {}};
+  ReportTable table{.head = {"type", "used", "capacity", "cost, cents/h", "value of one more"},
+                    .rows = {}};
   ReportBars bars{.title = "Accelerators used and available", .bars = {}};
   for (const auto& total : plan.totals) {
     const std::string limit = total.limit ? fmt::format("{}", *total.limit) : "-";
@@ -43,8 +44,8 @@ ReportSection capacity(const fleet::Plan& plan) {
 }
 
 ReportSection servers(const fleet::System& system, const fleet::Plan& plan) {
-  ReportTable table{.head = {"server", "class", "accelerator", "replicas", "batch", "cost",
-                             "ITL / SLO ms", "TTFT / SLO ms", "use", "change"},
+  ReportTable table{.head = {"server", "class", "accelerator", "replicas", "batch", "cost, cents/h",
+                             "ITL / SLO, ms", "TTFT / SLO, ms", "utilisation", "change"},
                     .rows = {}};
   for (const auto& [name, assignment] : plan.servers) {
     const auto& allocation = assignment.allocation;
@@ -63,7 +64,7 @@ ReportSection servers(const fleet::System& system, const fleet::Plan& plan) {
 }
 
 ReportSection percentiles(const fleet::System& system, const fleet::Plan& plan) {
-  ReportTable table{.head = {"server", "accelerator", "expected / SLO ms (closed form)"},
+  ReportTable table{.head = {"server", "accelerator", "expected / SLO, ms (closed form)"},
                     .rows = {}};
   for (const auto& [name, assignment] : plan.servers) {
     const auto targets = fleet::target_of(system, system.servers.at(name)).percentiles;
@@ -83,10 +84,10 @@ ReportSection percentiles(const fleet::System& system, const fleet::Plan& plan) 
 
 /// Why each is what it is: what binds it, or why it goes without.
 ReportSection reasons(const fleet::Plan& plan) {
-  ReportTable table{.head = {"server", "why"}, .rows = {}};
+  ReportTable table{.head = {"server", "reason"}, .rows = {}};
   for (const auto& [name, assignment] : plan.servers)
     if (!assignment.reason.empty()) table.rows.push_back({name, assignment.reason});
-  ReportSection section{"Why", {}};
+  ReportSection section{"Reasons", {}};
   if (!table.rows.empty()) section.parts.emplace_back(std::move(table));
   return section;
 }

@@ -56,14 +56,14 @@ ReportSection summary(const ReportedRun& run, os::Env& env) {
     if (!value.empty()) facts.rows.push_back({std::move(name), std::move(value)});
   };
   add("state", state_now(env, record));
-  add("why", record.error);
+  add("reason", record.error);
   add("tasks", counts_text(record.counts));
-  add("submitted", format_utc(record.created));
-  if (record.started) add("began", format_utc(*record.started));
+  add("created", format_utc(record.created));
+  if (record.started) add("started", format_utc(*record.started));
   if (record.ended) add("ended", format_utc(*record.ended));
-  if (record.started && record.ended) add("took", took(record.started, record.ended));
-  add("program", command);
-  add("folder", record.directory);
+  if (record.started && record.ended) add("duration", took(record.started, record.ended));
+  add("command", command);
+  add("directory", record.directory);
   add("labels", exec::to_text(run::labels_of(record)));
   ReportSection section{"Summary", {std::move(facts)}};
   return section;
@@ -72,7 +72,7 @@ ReportSection summary(const ReportedRun& run, os::Env& env) {
 Result<ReportSection> resources(const ReportedRun& run) {
   ReportSection section{"Resources", {}};
   BERTH_ASSIGN(const auto used, run.context.store->usage(run.record.id));
-  ReportTable table{.head = {"resource", "allocated, in minutes of one"}, .rows = {}};
+  ReportTable table{.head = {"resource", "allocated, unit-minutes"}, .rows = {}};
   for (const auto& [name, minutes] : resource_minutes(used)) {
     const bool bytes = measure(name) == Measure::bytes;
     table.rows.push_back({bytes ? name + " (GiB)" : name,
@@ -106,7 +106,8 @@ ReportPlot history(const ReportedRun& run) {
   const auto& goal = *run.program.goal;
   ReportPlot plot{.title = fmt::format("{} of each trial, and the best so far", goal.metric),
                   .x = {"trial"},
-                  .y = {goal.metric}};
+                  .y = {.name = goal.metric,
+                        .cut = goal.maximize ? ReportAxis::Cut::low : ReportAxis::Cut::high}};
   ReportPlot::Line best{.name = "best so far", .points = {}, .steps = true};
   std::vector<double> scores;
   for (const auto& task : run.tasks) {
@@ -127,7 +128,7 @@ ReportPlot history(const ReportedRun& run) {
 
 Result<ReportPlot> learning_curves(const ReportedRun& run, const Order& order) {
   const auto& goal = *run.program.goal;
-  ReportPlot plot{.title = fmt::format("Reports of the leading trials: {}", goal.metric),
+  ReportPlot plot{.title = fmt::format("Learning curves of the best trials: {}", goal.metric),
                   .x = {"report"},
                   .y = {goal.metric}};
   for (const auto* task : order) {
@@ -147,7 +148,7 @@ ReportTable leading_trials(const Order& order) {
   ReportTable table{.head = {"trial"}, .rows = {}};
   table.head.insert(table.head.end(), params.begin(), params.end());
   table.head.insert(table.head.end(), metrics.begin(), metrics.end());
-  table.head.insert(table.head.end(), {"time", "state"});
+  table.head.insert(table.head.end(), {"duration", "state"});
   for (const auto* task : order) {
     if (table.rows.size() == kMostTrials) break;
     std::vector<std::string> row{task->label};
@@ -230,7 +231,7 @@ Result<std::vector<ReportSection>> flow_sections(const ReportedRun& run) {
   BERTH_ASSIGN(const auto flow, flow_of(run.record));
   const auto counts = step_counts(flow, run.record, run.tasks);
   ReportTable table{
-      .head = {"step", "tasks", "done", "cached", "failed", "median", "longest", "together"},
+      .head = {"step", "tasks", "done", "cached", "failed", "median", "longest", "total"},
       .rows = {}};
   ReportBars bars{.title = "Total time of the tasks of each step", .bars = {}};
   std::vector<Duration> sums;
