@@ -18,12 +18,12 @@
 //   }
 //   auto best = study->best();
 //
-// The document is an experiment's file (docs/reference/experiment-files.md) with `passive: true` in place of `run`.
-// Durability: what a call returned from is recorded. Ownership: a Study gives back what it claimed
-// and did not tell when it ends. Threads: a Study belongs to one thread at a time. Errors: invalid,
-// with the document's line and key; stale, where a claim's lease ran out and another has the trial;
-// those of the store. What a ResourceManager throws is caught where it is called, and is an error
-// as if it had returned `invalid` with the exception's words.
+// The document is an experiment's file (docs/reference/experiment-files.md) with `passive: true` in
+// place of `run`. Durability: what a call returned from is recorded. Ownership: a Study gives back
+// what it claimed and did not tell when it ends. Threads: a Study belongs to one thread at a time.
+// Errors: invalid, with the document's line and key; stale, where a claim's lease ran out and
+// another has the trial; those of the store. What a ResourceManager throws is caught where it is
+// called, and is an error as if it had returned `invalid` with the exception's words.
 #pragma once
 
 #include <chrono>

@@ -12,12 +12,12 @@
 //   auto run = runs->drive(*name, {.cluster = &lab});       // killed: drive() it again
 //
 // Units: as resources.h; times are since 1970 UTC. Durability: a run that has a name is recorded,
-// and is not lost (docs/explanation/promises.md). Ownership: values are the caller's; closing a Runs ends no
-// run. Threads: a Runs belongs to one thread at a time; who follows or stops what another thread
-// drives opens one more. Errors: those of the store; invalid, not_found and impossible of what is
-// submitted, in the words of `berth run`; not_found, where there is no `berth`. What a class of the
-// program's own throws is caught where it is called, and is an error as if it had returned
-// `invalid` with the exception's words.
+// and is not lost (docs/explanation/promises.md). Ownership: values are the caller's; closing a
+// Runs ends no run. Threads: a Runs belongs to one thread at a time; who follows or stops what
+// another thread drives opens one more. Errors: those of the store; invalid, not_found and
+// impossible of what is submitted, in the words of `berth run`; not_found, where there is no
+// `berth`. What a class of the program's own throws is caught where it is called, and is an error
+// as if it had returned `invalid` with the exception's words.
 #pragma once
 
 #include <chrono>

@@ -23,8 +23,9 @@ std::string clip(std::string_view text, std::size_t most = 80);
 std::string_view nearest(std::string_view text, std::span<const std::string_view> candidates);
 /// Returns the nearest candidate if at most a third of the letters differ.
 std::string_view nearest_of(std::string_view text, std::span<const std::string> candidates);
-/// Returns the candidate that `text` is probably a misspelling of: the same letters in another case,
-/// or one letter wrong (two, from eight letters on) where both have at least four; "" for none.
+/// Returns the candidate that `text` is probably a misspelling of: the same letters in another
+/// case, or one letter wrong (two, from eight letters on) where both have at least four; "" for
+/// none.
 std::string_view near_miss(std::string_view text, std::span<const std::string> candidates);
 /// Escaped for /bin/sh: bare where it is made only of [A-Za-z0-9_@%+=:,./-], else in quotes.
 std::string shell_quote(std::string_view text);

@@ -86,8 +86,7 @@ std::string tag_of(const OptionHelp& option) {
   std::string tag;
   for (const auto name : split(option.names, ','))
     tag += (tag.empty() ? "" : ", ") + std::string(name);
-  if (!option.positional && !option.value.empty())
-    tag += " " + option.value;
+  if (!option.positional && !option.value.empty()) tag += " " + option.value;
   return tag + option.optional + (option.repeats ? "..." : "");
 }
 
