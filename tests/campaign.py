@@ -71,9 +71,10 @@ class Flows(crash.Killer):
             allowed = (0, 3) if command[0] == "rm" else (0,)
             demand(process.returncode in allowed, f"{command}: {process.returncode} {out.decode()} {err.decode()}")
         left = {run["id"] for run in self.house.json("runs")["runs"]}
-        self.removed |= set(ended) - left
-        if self.run and self.run not in left:  # it was at an end: every task had a completed attempt
-            self.removed.add(self.run)
+        if command[0] != "cache":  # the run that is driven may have ended before the command looked
+            self.witness.read()
+            self.removed |= {line.split()[0] for line in self.witness.text.splitlines()} - left
+        if self.run not in left:
             self.run = None
 
     def unfinished(self):
