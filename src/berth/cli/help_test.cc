@@ -111,6 +111,8 @@ TEST(CommandLine, SuggestsOnlyNearNames) {
   EXPECT_EQ(said({"rnu"}), "unknown command 'rnu'; see berth --help");
   EXPECT_EQ(said({"stopp"}), "unknown command 'stopp'; did you mean 'stop'?; see berth --help");
   EXPECT_EQ(said({"clus"}), "unknown command 'clus'; did you mean 'cluster'?; see berth --help");
+  EXPECT_EQ(said({"help", "stopp"}),
+            "unknown command 'stopp'; did you mean 'stop'?; see berth --help");
   EXPECT_EQ(said({"candle"}), "unknown command 'candle'; see berth --help");
   EXPECT_EQ(said({"cluster", "ad"}),
             "unknown action 'ad'; did you mean 'add'?; see berth cluster --help");
@@ -133,12 +135,12 @@ TEST(CommandLine, NamesExpectedAndGivenValues) {
             "--parallel was given more than once; see berth run --help");
   EXPECT_EQ(said({"run", "f", "--plan", "--detach"}),
             "--plan and --detach cannot be combined; see berth run --help");
-  EXPECT_EQ(said({"cluster"}), "berth cluster needs an action: add; see berth cluster --help");
+  EXPECT_EQ(said({"cluster"}), "cluster needs an action: add; see berth cluster --help");
 }
 
 TEST(CommandLine, RefusesJsonWhereThereIsNone) {
   EXPECT_EQ(said({"run", "f", "--json"}), "runs");
-  EXPECT_EQ(said({"--json", "stop"}), "berth stop has no --json; see berth stop --help");
+  EXPECT_EQ(said({"--json", "stop"}), "stop has no --json; see berth stop --help");
 }
 
 }  // namespace

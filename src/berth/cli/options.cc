@@ -198,6 +198,9 @@ class CommandLine {
       std::ranges::reverse(ours);
       app_.parse(std::move(ours));
     } catch (const CLI::CallForHelp&) {
+      // "berth help runns": a word that is not a command, which is not read before --help is.
+      if (chosen().command->name.empty() && !app_.remaining(true).empty())
+        return fail(ErrorKind::usage, "{}; see {}", unexpected_word(), help_command());
       return Printout{help_text(describe(*chosen().command), describe(commands_), width)};
     } catch (const CLI::CallForVersion&) {
       return Printout{fmt::format("berth {}\n", version())};
@@ -206,12 +209,12 @@ class CommandLine {
     }
     const Declared& found = chosen();
     if (found.options.has_actions_)
-      return fail(ErrorKind::usage, "berth {} needs an action: {}; see {}", found.command->name,
+      return fail(ErrorKind::usage, "{} needs an action: {}; see {}", found.command->name,
                   join(actions_of(found.command->name), ", "), help_command());
     if (!after_dashes_.empty() && found.options.after_dashes_ == nullptr)
       return fail(ErrorKind::usage, "'--' and a command belong to berth run");
     if (json_ && found.options.json_ == nullptr && !found.options.always_json_)
-      return fail(ErrorKind::usage, "berth {} has no --json; see {}", found.command->name,
+      return fail(ErrorKind::usage, "{} has no --json; see {}", found.command->name,
                   help_command());
     return take(found.options, found.action);
   }
