@@ -40,7 +40,7 @@ test("values of many magnitudes have a logarithmic axis, and none of them is an 
 });
 
 test("odd values make no odd scale", () => {
-  for (const values of [[], [NaN], [3], [5, 5, 5, 5, 5, 5, 5, 5, 5], [Infinity, 1, 2]]) {
+  for (const values of [[], [NaN], [3], [5, 5, 5, 5, 5, 5, 5, 5, 5], [Infinity, 1, 2], [1e16, 1e16 + 2], [0, 5e-324]]) {
     const scale = scale_of(Float64Array.from(values), "both");
     assert.ok(Number.isFinite(scale.low) && Number.isFinite(scale.high) && scale.at(1) >= 0 && scale.at(1) <= 1, String(values));
     assert.ok(ticks(scale, 4).length < 20);

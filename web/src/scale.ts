@@ -106,6 +106,7 @@ export function ticks({ low, high, logarithmic }: Scale, count: number): number[
   const unit = 10 ** Math.floor(Math.log10(rough));
   const step = [1, 2, 5, 10].map((each) => each * unit).find((each) => each >= rough) ?? 10 * unit;
   const found: number[] = [];
-  for (let at = Math.ceil(low / step) * step; at < high; at += step) found.push(Math.abs(at) < step * 1e-9 ? 0 : Number(at.toPrecision(12)));
-  return found;
+  const first = Math.ceil(low / step);
+  for (let i = 0; i <= 2 * count; i += 1) found.push(Number(((first + i) * step).toPrecision(12)));
+  return found.filter((each) => each > low && each < high);
 }

@@ -63,7 +63,7 @@ std::vector<bool> number_columns(const ReportTable& table) {
 
 std::string table_html(const ReportTable& table) {
   const auto numbers = number_columns(table);
-  std::string html = "<table>\n<thead><tr>";
+  std::string html = "<table tabindex=\"0\">\n<thead><tr>";  // it may scroll
   for (std::size_t i = 0; i < table.head.size(); ++i)
     html += fmt::format("<th scope=\"col\"{}>{}</th>", numbers[i] ? " class=\"n\"" : "",
                         html_escape(table.head[i]));

@@ -72,6 +72,11 @@ TEST(ReportPage, ChartsTakeWhateverNumbersThereAre) {
     EXPECT_EQ(svg.find("nan"), std::string::npos) << svg;
     EXPECT_EQ(svg.find("inf"), std::string::npos) << svg;
   }
+  for (const auto& [low, high] : {std::pair{1e16, 1e16 + 2}, {-1e308, 1e308}, {0.0, 5e-324}}) {
+    const std::string svg =
+        svg_of(ReportPlot{.title = "t", .x = {"x"}, .y = {"y"}, .points = {{1, low}, {2, high}}});
+    EXPECT_EQ(svg.find("nan"), std::string::npos) << svg;
+  }
   EXPECT_NE(svg_of(ReportBars{"t", {{"a", NAN, "?"}, {"b", 7, "all"}}}).find("width=\"1.0\""),
             std::string::npos);
   EXPECT_EQ(svg_of(ReportBars{"t", {}}), "");

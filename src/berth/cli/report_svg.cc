@@ -45,7 +45,7 @@ struct PlotScale {
   double place(double value) const {
     const double beyond = to > from ? kEdge - 5 : 5 - kEdge;
     if (side(value) != 0) return value > high ? to + beyond : from - beyond;
-    if (!(span() > 0)) return (from + to) / 2;
+    if (!(span() > 0) || !std::isfinite(span())) return (from + to) / 2;
     return from + (scaled(value) - scaled(low)) / span() * (to - from);
   }
 };
@@ -60,9 +60,9 @@ std::vector<double> ticks_of(const PlotScale& scale) {
   for (const double times : {2.0, 5.0, 10.0})
     if (scale.span() / step > kCount) step = power * times;
   if (scale.is_log) step = std::max(1.0, std::round(step));
-  const double most = scale.scaled(scale.high);
-  for (double at = std::ceil(scale.scaled(scale.low) / step) * step; at < most; at += step) {
-    const double value = scale.is_log ? std::pow(10, at) : std::abs(at) < step * 1e-9 ? 0 : at;
+  const double first = std::ceil(scale.scaled(scale.low) / step);
+  for (int i = 0; i <= 2 * static_cast<int>(kCount); ++i) {
+    const double value = scale.is_log ? std::pow(10, (first + i) * step) : (first + i) * step;
     if (value > scale.low && value < scale.high) ticks.push_back(value);
   }
   return ticks;
