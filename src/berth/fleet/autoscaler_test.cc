@@ -349,7 +349,7 @@ TEST(Autoscaler, LearnsHowManyAReplicaTakesAtOnce) {
     if (i == 0) first = last.needed;
   }
   EXPECT_GT(last.needed, first);
-  EXPECT_NE(last.reason.find("2 at once"), std::string::npos) << last.reason;
+  EXPECT_NE(last.reason.find("2 concurrent"), std::string::npos) << last.reason;
   full.waiting = 0;
   full.running = 1;
   for (int i = 4; i < 20; ++i) last = told.decide(10 * i, {{"s", full}})[0];

@@ -76,7 +76,7 @@ TEST(FleetDocument, FaultsAreNamedByTheirPath) {
             "fleet.json: servers[0].NAME: given twice");
   EXPECT_TRUE(error_of("{").starts_with("fleet.json: not JSON"));
   EXPECT_TRUE(error_of("[]").starts_with("fleet.json: expected an object"));
-  EXPECT_TRUE(error_of(R"({"x": 1})").starts_with("fleet.json: nothing of a fleet"));
+  EXPECT_TRUE(error_of(R"({"x": 1})").starts_with("fleet.json: not a fleet document"));
   EXPECT_TRUE(error_of(R"({"count": [{"type": "T", "count": 1e999}]})")
                   .starts_with("fleet.json: not JSON"));
 }

@@ -290,7 +290,7 @@ TEST(Manifests, WhatTheDocumentDoesNotSayIsRefused) {
             "on 2xH100, \"start\": {\"image\": …}");
   Planned anywhere(on("H100", 1));
   anywhere.system.accelerators.at("H100").node_selector.reset();
-  EXPECT_TRUE(anywhere.refusal().starts_with("accelerator 'H100': nodeSelector: expected"));
+  EXPECT_TRUE(anywhere.refusal().starts_with("accelerator 'H100': nodeSelector: no labels"));
   Planned portless(on("MI300X", 1));
   portless.system.servers.at("s").start.environment["P"] = "{port}";
   EXPECT_EQ(portless.refusal(), "server 's': start.env: '{port}': {port} is not defined");

@@ -64,7 +64,7 @@ TEST(Expression, Auto) {
 }
 
 TEST(Expression, WrongOnesAreRefused) {
-  EXPECT_NE(refusal_of("{atempt} * 2G").find("there is no {atempt} here"), std::string::npos);
+  EXPECT_NE(refusal_of("{atempt} * 2G").find("{atempt} is not available here"), std::string::npos);
   EXPECT_NE(refusal_of("attempt * 2G").find("{attempt}"), std::string::npos);
   EXPECT_NE(refusal_of("gb * 2G").find("{gb}"), std::string::npos);
   EXPECT_NE(refusal_of("{bad} * 1G").find("{bad}: "), std::string::npos);
@@ -229,7 +229,7 @@ TEST(AttemptRequest, AutoTakesWhatIsKnown) {
   EXPECT_EQ(a.timeout, std::chrono::seconds(90));
   EXPECT_EQ(a.automatic, (Words{"mem: auto: 288M, as 4 earlier attempts show",
                                 "cpu: auto: 2, as no attempt of an earlier run is known",
-                                "timeout: auto: 1m30s, as 1 earlier attempt tells"}));
+                                "timeout: auto: 1m30s, as 1 earlier attempt shows"}));
   EXPECT_EQ(flow->steps.back().automatic,
             Words{"mem: auto: not limited, as no attempt of an earlier run is known"});
   EXPECT_EQ(flow->steps.back().resources.get(Known::mem), 0);

@@ -75,7 +75,7 @@ TEST(ReadFlow, ANearMissOfADeclaredNameIsAnErrorAndOtherBracesStay) {
             std::string::npos);
   for (const std::string run : {"x {thresh}", "awk {print}", "x {threshold}", "x ${treshold}"})
     EXPECT_EQ(complaint(fmt::format(
-                  "params: {{threshold: 1, prin: 2}}\nsteps: {{a: {{run: '{}'}}}}", run)),
+                  "params: {{threshold: 1, width: 2}}\nsteps: {{a: {{run: '{}'}}}}", run)),
               "nothing");
 }
 
@@ -221,7 +221,7 @@ TEST(ReadFlow, WrongReferencesAndPlaceholders) {
        "f.yaml:2: steps.a.run: {in.i} is in `…`, where the shell could split or change its "
        "value; assign it to a variable first (v={in.i}) and use \"$v\" here"}};
   expect_complaints(kCases);
-  EXPECT_EQ(complaint("steps:\n  a: {run: \"awk '{print}'\", params: {prin: 1}}"), "nothing")
+  EXPECT_EQ(complaint("steps:\n  a: {run: \"awk '{print}'\", params: {width: 1}}"), "nothing")
       << "braces may be the command's own";
 }
 

@@ -122,7 +122,7 @@ TEST(Machine, RefusesTheScarcestFirst) {
     const auto refused = machine.reserve(wish);
     ASSERT_FALSE(refused);
     EXPECT_EQ(refused.error().kind, ErrorKind::busy);
-    EXPECT_TRUE(refused.error().message.starts_with(fmt::format("{}: expected", resource)))
+    EXPECT_TRUE(refused.error().message.starts_with(fmt::format("{}: requested", resource)))
         << refused.error().message;
     wish.resources.set(resource, 0);
   }
