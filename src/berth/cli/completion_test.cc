@@ -70,7 +70,7 @@ TEST(Completion, CommandsAndOptions) {
 TEST(Completion, ActionsAndAliases) {
   EXPECT_EQ(answer({"cluster", ""}), "probe list");
   EXPECT_EQ(answer({"cluster", "-"}), "--help");
-  EXPECT_EQ(answer({"cluster", "probe", ""}), "");
+  EXPECT_EQ(answer({"cluster", "probe", ""}), "lab hpc");
   EXPECT_EQ(answer({"cluster", "probe", "-"}), "--json");
   EXPECT_EQ(answer({"cluster", "none", ""}), "");
   EXPECT_EQ(answer({"diff", "d"}), "digits-2 digits-1");

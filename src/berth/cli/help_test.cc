@@ -65,7 +65,7 @@ std::string said(std::vector<const char*> words, int width = kDefaultWidth) {
 
 TEST(Help, ListsCommandsByGroupWithoutHiddenOnes) {
   const auto text = said({"--help"});
-  EXPECT_NE(text.find("\nRun:\n  run      Start a run\n  stop     Stop a run\n\nManage:\n"),
+  EXPECT_NE(text.find("\nRun:\n  run         Start a run\n  stop        Stop a run\n\nManage:\n"),
             text.npos)
       << text;
   EXPECT_EQ(text.find("agent"), text.npos);
@@ -134,7 +134,7 @@ TEST(CommandLine, NamesExpectedAndGivenValues) {
   EXPECT_EQ(said({"run", "f", "-j", "1", "-j", "2"}),
             "--parallel was given more than once; see berth run --help");
   EXPECT_EQ(said({"run", "f", "--plan", "--detach"}),
-            "--plan and --detach cannot be combined; see berth run --help");
+            "--detach and --plan cannot be combined; see berth run --help");
   EXPECT_EQ(said({"cluster"}), "cluster needs an action: add; see berth cluster --help");
 }
 
