@@ -286,7 +286,7 @@ class Stopping(Case):
         self.write("slow.yaml", "run: |\n  trap '' TERM\n  echo $$ >> pids\n  while :; do sleep 60; done\ngrace: 1h\n")
         process = self.running()
         process.send_signal(signal.SIGINT)
-        self.assertIn(b"once more", process.stderr.readline())
+        self.assertIn(b"press again", process.stderr.readline())
         self.assertIsNone(process.poll())
         process.send_signal(signal.SIGINT)
         self.assertEqual(process.wait(20), 130)

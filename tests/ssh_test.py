@@ -595,7 +595,7 @@ echo "end $1 $(date +%s%N) $BERTH_TOKEN" >> {self.dir}/witness
         until(lambda: [pid for pid in host.processes() if cmdline(pid).startswith("sleep")], "it runs", 30)
         host.cut()
         run.send_signal(signal.SIGINT)
-        next(line for line in run.stderr if b"once more" in line)
+        next(line for line in run.stderr if b"press again" in line)
         run.send_signal(signal.SIGINT)
         self.assertEqual(run.wait(timeout=30), 130)
         self.assertIn(b"end with its lease", run.stderr.read())

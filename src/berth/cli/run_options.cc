@@ -59,7 +59,7 @@ void add_limits(RunOptions& run, Options& options) {
   options
       .value("--enforce", run.enforce,
              "If a machine cannot enforce limits: warn once (advisory, default) or run nothing "
-             "there (required)")
+             "(required)")
       .named("MODE")
       .one_of({"required", "advisory"});
   options
