@@ -92,7 +92,7 @@ class Init(Case):
         self.write("mine/sweep.yaml", "mine")
         done = self.init("mine")
         self.assertEqual(done.code, 2)
-        self.assertIn(b"left as it is", done.err)
+        self.assertIn(b"was not changed", done.err)
         self.assertEqual((self.dir / "mine/sweep.yaml").read_text(), "mine")
         self.assertEqual(json.loads(self.init("mine", "other.yaml", "--json").out),
                          {"version": 1, "kind": "experiment", "file": "other.yaml"})

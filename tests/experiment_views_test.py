@@ -181,7 +181,7 @@ class Learning(Views):
     def test_charts_of_what_is_asked_for(self):
         self.learned()
         text = self.berth("show", "learn-1", "--chart").out.decode()
-        for title in ("loss of 12 trials", "of the leading trials by report:  1 /5  2 /3",
+        for title in ("loss of 12 trials", "by report, leading trials:  1 /5  2 /3",
                       "loss by lr (logarithmic), 12 trials", "by net, 12 trials"):
             self.assertIn(title, text)
         curves = self.berth("show", "learn-1", "--chart", "curves").out.decode()

@@ -235,7 +235,7 @@ std::string curve_chart(const std::vector<Curve>& curves, const experiment::Prog
       canvas.put(step * (canvas.columns() - 1) / (steps - 1), curves[i].values[step], mark);
     who = fmt::format("  {} /{}", mark, curves[i].label) + who;
   }
-  return canvas.text(title_of(program, scale, "of the leading trials by report:" + who),
+  return canvas.text(title_of(program, scale, "by report, leading trials:" + who),
                      ends("1", fmt::format("{}", steps), canvas.columns()));
 }
 
