@@ -226,7 +226,7 @@ class Sent(Folder):
             done = self.run_it()
         self.assertEqual(self.listing("sweep-1"),
                          {"sweep.yaml", "sub/text", "inside", "by-name", "read-through-links"})
-        note, = [line for line in done.err.decode().splitlines() if "left out" in line]
+        note, = [line for line in done.err.decode().splitlines() if "not sent" in line]
         for part in ("4 files", "outside (0 B, a link to /etc/passwd, outside of the folder)", "sub/above", "sub/pipe"):
             self.assertIn(part, note)
         self.assertNotIn(".berthignore", note, "no line of that would bring any of these")
@@ -267,7 +267,7 @@ class Sent(Folder):
         done = self.run_it()
         self.assertEqual({task["host"] for task in self.house.tasks("sweep-1")},
                          {f"127.0.0.1:{host.port}" for host in hosts})
-        self.assertEqual(done.err.decode().count("left out"), 1, done.err)
+        self.assertEqual(done.err.decode().count("not sent"), 1, done.err)
 
     def test_more_than_a_gibibyte_is_not_sent_unasked(self):
         self.experiment("ls")
