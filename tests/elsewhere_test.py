@@ -146,7 +146,7 @@ class Fetched(Elsewhere):
         self.berth("check", "flow.yaml")
         self.assertEqual(self.server.methods(), [])
         plan = self.berth("run", "--plan", "flow.yaml").out.decode()
-        self.assertIn(f"{self.server.url}/big: 3 MiB, would be fetched\n", plan)
+        self.assertIn(f"{self.server.url}/big: 3 MiB, would be downloaded\n", plan)
         self.assertIn(f"{self.server.url}/big has to be downloaded", plan)
         self.assertEqual(self.server.methods(), ["HEAD"])
         self.run_flow()
@@ -170,7 +170,7 @@ class Fetched(Elsewhere):
         self.assertLess(time.monotonic() - begun, 5)
         err = (b"".join(err) + rest).decode()
         self.assertEqual(process.returncode, 3, err)
-        self.assertRegex(err, r"fetching http://127\.0\.0\.1:\d+/big \([0-9.]+ ?[kKM]\S* of 3 ?M\S*\)")
+        self.assertRegex(err, r"downloading http://127\.0\.0\.1:\d+/big \([0-9.]+ ?[kKM]\S* of 3 ?M\S*\)")
 
     def test_instances_have_their_own(self):
         for name in "ab":
@@ -236,7 +236,7 @@ class S3(Elsewhere):
     def test_who_may_not_is_told_what_to_do(self):
         self.s3.put("/data/x", b"x")
         self.copy_flow("s3://data/x")
-        for changes, words in (({"AWS_SECRET_ACCESS_KEY": "wrong"}, ["403 Forbidden", "SignatureDoesNotMatch", "secret right?"]),
+        for changes, words in (({"AWS_SECRET_ACCESS_KEY": "wrong"}, ["403 Forbidden", "SignatureDoesNotMatch", "key and secret are right"]),
                                ({"AWS_SECRET_ACCESS_KEY": ""}, ["403 Forbidden", "no credentials for AWS: set AWS_ACCESS_KEY_ID"]),
                                ({"AWS_ENDPOINT_URL_S3": "ftp://x"}, ["AWS_ENDPOINT_URL: expected https://HOST"])):
             finished = self.berth("run", "flow.yaml", env=changes, code=1)

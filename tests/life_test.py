@@ -84,7 +84,7 @@ class Depfiles(FlowCase):
         self.write("src/a.c", '#include "../gen/v.h"\nint main(void) { return V; }\n')
         self.write("gen/v.h", "#define V 0\n")
         self.run_flow(code=1)
-        self.assertIn("it has read gen/v.h, which another step writes, without waiting for it",
+        self.assertIn("the task read gen/v.h, which another step writes, without waiting for it",
                       self.house.json("why", "flow-1/compile/a")["attempts_made"][0]["detail"])
         flow = self.read("flow.yaml").replace("    depfile", "    needs: [header]\n    depfile")
         self.write("flow.yaml", flow)

@@ -111,7 +111,7 @@ class Manage(Case):
         self.assertEqual(plan["tasks"], 50)
         self.assertEqual(plan["side_by_side"], {"now": places, "empty_machine": places})
         self.assertEqual(len({d["uuid"] for p in plan["places"] for d in p["devices"]}), 2 * places)
-        self.assertIn("expected", plan["why_no_more"])
+        self.assertIn("requested", plan["why_no_more"])
         self.assertIn(b"50 tasks", self.berth("run", "--plan", "s.yaml").out)
         self.berth("run", "--plan", "--gpu", 9, "s.yaml", code=3)
         self.berth("run", "--plan", "--detach", "s.yaml", code=2)

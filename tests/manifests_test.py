@@ -163,7 +163,7 @@ class Manifests(Case):
         def refused(*options):
             return self.one_line(self.berth("plan", "fleet.json", *options, code=2))
 
-        self.assertIn("server 's': start.image: expected the image", refused("--manifests", "k8s"))
+        self.assertIn("server 's': start.image: no container image", refused("--manifests", "k8s"))
         self.assertFalse((self.dir / "k8s").exists())
         self.assertIn("--scaler: needs --manifests", refused("--scaler", "hpa"))
         self.assertIn("requires --prometheus URL", refused("--manifests", "k8s", "--scaler", "keda"))

@@ -35,7 +35,7 @@ class Nested(FlowCase):
         self.flow()
         self.assertEqual(self.ran(self.run_flow()), ["outer"])
         self.assertEqual(self.read("inner.txt"), "1\n" * 4)
-        self.assertRegex(self.read("said.txt"), f"note: inner-1: it runs within flow-1/outer, and .*: cpu {self.cores}")
+        self.assertRegex(self.read("said.txt"), f"note: inner-1: it runs within flow-1/outer and .*: cpu {self.cores}")
         self.assertEqual(self.house.counts("inner-1")["done"], 5)
         self.assert_tidy()
 

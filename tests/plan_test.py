@@ -309,7 +309,7 @@ class Plan(Case):
     def test_wrong_input(self):
         self.write("bad.json", '{"servers": [{"name": "S", "maxBatchSize": -3}]}')
         done = self.berth("plan", "bad.json", code=2)
-        self.assertIn(b"servers[0].maxBatchSize: -3", done.err)
+        self.assertIn(b"servers[0].maxBatchSize: expected at least 0, got -3", done.err)
         for arguments in (["nowhere.json"], [EXAMPLE, "--model", "best"], [EXAMPLE, "--set", "capacity"],
                           [EXAMPLE, "--set", "capacity.H100=x"], [EXAMPLE, "--set", "server.none.arrivalRate=3"],
                           [EXAMPLE, "--sweep", "capacity.H100=8..2..1"], [EXAMPLE, "--time-limit", "soon"], []):

@@ -90,7 +90,7 @@ class Attempts(Case):
         self.assertEqual(self.made("f-1/a")[1]["resources"]["mem"], total, "no more than there is")
 
     def test_wrong_expressions_are_told(self):
-        for amount, why in (("'{atempt} * 1G'", "there is no {atempt} here"), ("'{attempt} * '", "found the end"),
+        for amount, why in (("'{atempt} * 1G'", "{atempt} is not available here"), ("'{attempt} * '", "got the end"),
                             ("'1G * 2G'", "cannot be multiplied"), ("'1G + 1'", "without one"),
                             ("'1G / ({attempt} - 1)'", "attempt 1 divides by 0"),
                             ("'3G - {attempt} * 1G'", "attempt 4 would request a negative amount"),
@@ -131,7 +131,7 @@ class OutOfMemory(Case):
         self.assertIn("eat", self.berth("advise", "f.yaml").out.decode())
         self.write("f.yaml", self.flow.replace("mem: 100M", "mem: auto(100M)"))
         plan = self.berth("run", "--plan", "f.yaml").out.decode()
-        self.assertRegex(plan, r"eat: mem: auto: 2\d\dM, as 1 earlier attempt tells")
+        self.assertRegex(plan, r"eat: mem: auto: 2\d\dM, as 1 earlier attempt shows")
         self.berth("run", "--force", "eat", "f.yaml")
         self.assertEqual(self.attempts("f-2/eat"), [("ok", advice["mem"]["proposed"] // MB)])
         self.assertIn("mem: auto: ", self.berth("why", "f-2/eat").out.decode())

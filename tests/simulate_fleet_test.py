@@ -196,7 +196,7 @@ class Simulate(Case):
         self.assertIn("--trace: expected a file, got ''", refused("--trace", ""))
         self.assertIn("--arrival-cv: expected a number, got ''", refused("--arrival-cv", ""))
         self.assertIn("--current and --percentiles cannot be combined", refused("--current", "--percentiles", "closed-form"))
-        self.assertIn("nonsense not in", refused("--percentiles", "nonsense"))
+        self.assertIn("expected simulated or closed-form, got 'nonsense'", refused("--percentiles", "nonsense"))
         self.assertIn("cannot be combined", refused("--trace", "t.csv", "--in-cv", "2"))
 
 

@@ -209,8 +209,8 @@ class WrongPlaces(WrongInput):
 
     def test_command_lines(self):
         for words, says in [
-                (["runns"], "runs"), (["run", "--foo", "--", "true"], "--foo"), (["show"], "RUN"),
-                (["why"], "RUN"), (["logs"], "RUN"), (["stop"], "RUN"), (["resume"], "RUN"),
+                (["runns"], "runs"), (["run", "--foo", "--", "true"], "--foo"), (["show"], "@last"),
+                (["why"], "@last"), (["logs"], "@last"), (["stop"], "RUN"), (["resume"], "RUN"),
                 (["run"], "file"), (["run", "--"], ""), (["run", "f.yaml", "--", "true"], ""),
                 (["run", "a.yaml", "b.yaml"], "a.yaml"), (["--nope"], "--nope"), (["show", "a", "b"], "b"),
                 (["runs", "--", "x"], "--"), (["run", "--cpu", "--", "true"], "--cpu"),
