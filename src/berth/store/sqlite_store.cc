@@ -30,8 +30,9 @@ constexpr const char* kKeepResult =
     " VALUES ($1, $2, $3, $4, $5)";
 constexpr const char* kCountTasks =
     "SELECT waiting + running + done + cached + skipped + failed + stopped FROM run WHERE id = $1";
+/// 9e999 is kMissing: such a value is in the table, but in no record.
 constexpr const char* kHasMetrics =
-    "SELECT 1 FROM metric_last WHERE run_id = $1 AND task = $2 LIMIT 1";
+    "SELECT 1 FROM metric_last WHERE run_id = $1 AND task = $2 AND value < 9e999 LIMIT 1";
 
 constexpr RowStatements kWriteOne = {
     .add_task =

@@ -315,6 +315,15 @@ TEST_P(StoreTest, MetricsMayBeAnyDouble) {
   EXPECT_TRUE(std::isnan(store_->metrics(run, TaskNumber{1}).value().at(0).value));
 }
 
+TEST_P(StoreTest, AMetricThatWasOnlyReportedAsMissingIsNotListed) {
+  const RunId run = submit("a");
+  ASSERT_TRUE(apply(run, {started(1, 1), seen(1, 1, "loss", kMissing)}));
+  const auto metrics = store_->metrics(run, TaskNumber{1});
+  ASSERT_TRUE(metrics) << metrics.error().message;
+  EXPECT_TRUE(metrics->empty());
+  EXPECT_TRUE(task(run, 1).metrics.empty());
+}
+
 TEST_P(StoreTest, DevicesAreThoseThatTheWorkerChose) {
   const RunId run = submit("a");
   const auto placed = [](std::int64_t token, const char* devices) {
