@@ -256,7 +256,7 @@ parallel: 1
                                                                        code=2)))
         self.write("other.yaml", text.replace("METHOD", "tpe").replace("COUNT", "10").replace("370", "y").replace(
             "{x: {min: 0, max: 1000, type: int}}", "{y: {min: 0, max: 1000, type: int}}"))
-        self.assertIn("no trial of wide-1 lies within", self.one_line(
+        self.assertIn("no trial of wide-1 is within", self.one_line(
             self.berth("run", "--warm-start", "wide-1", "other.yaml", code=2)))
 
 

@@ -92,7 +92,7 @@ save_best: true
     def test_an_unknown_column_is_told_with_those_there_are(self):
         self.sweep()
         text = self.one_line(self.berth("show", "sweep-1", "--sort", "acc", code=2))
-        self.assertIn("no trial has 'acc'; there are: task, time, state, score, loss, x, tag", text)
+        self.assertIn("no trial has 'acc'; the columns are task, time, state, score, loss, x, tag", text)
 
     def test_csv_is_read_by_other_programs(self):
         self.sweep()
@@ -189,7 +189,7 @@ class Learning(Views):
         self.assertNotIn("by lr", curves)
         by_lr = self.berth("show", "learn-1", "--chart", "lr").out.decode().splitlines()
         self.assertEqual(len([line for line in by_lr if line.partition("|")[2].startswith("*")]), 1, "the best is at the left")
-        self.assertIn("there are: lr, net", self.one_line(self.berth("show", "learn-1", "--chart", "depth", code=2)))
+        self.assertIn("the parameters are lr, net", self.one_line(self.berth("show", "learn-1", "--chart", "depth", code=2)))
         self.berth("show", "learn-1", "--chart", "--csv", code=2)
         document = self.house.json("show", "learn-1", "--chart", "curves")
         self.assertEqual((document["metric"], document["direction"], len(document["curves"])), ("loss", "min", 12))

@@ -140,7 +140,7 @@ class Passive(Case):
         self.berth("wait", run)
         xs = [task["params"]["x"] for task in self.house.tasks(run)]
         self.assertEqual((len(xs), xs[1:4]), (5, [3, 4, 5]))
-        self.assertIn("is over", self.one_line(self.berth("ask", run, "--enqueue", "x=5", code=2)))
+        self.assertIn("has ended", self.one_line(self.berth("ask", run, "--enqueue", "x=5", code=2)))
         grid = self.begin()
         self.assertIn("its trials are fixed", self.one_line(self.berth("ask", grid, "--enqueue", "lr=0.1", code=2)))
         self.berth("stop", grid)

@@ -137,7 +137,7 @@ class Study(Case):
         held = other.ask()
         other.close()  # gives it back
         mine = study.ask()
-        other._carry_out(lambda trial: 5, held, ())
+        other._evaluate(lambda trial: 5, held, ())
         self.assertEqual(held.state, "lost", "no reason to end a loop")
         with self.assertRaisesRegex(berth.Failed, "this claim is over"):
             other.tell(held, 5)
@@ -280,7 +280,7 @@ class Study(Case):
         self.assertIsNotNone(after.ask())
         other = self.study(1, space={"z": {"min": 0, "max": 1}})
         other.optimize(lambda trial: 1e9)
-        with self.assertRaisesRegex(berth.Failed, f"no trial of {other.name} lies within"):
+        with self.assertRaisesRegex(berth.Failed, f"no trial of {other.name} is within"):
             self.study(1, warm_start=[study, other.name])
         self.assertIsNotNone(self.study(1, warm_start=[study, after.name, study.name][::2]).ask())
 

@@ -35,9 +35,9 @@ def said(text: str, code: int) -> Failed:
     return Failed(text.strip().replace("berth: ", "", 1) or f"exit {code}", code)
 
 
-def run_berth(*arguments: str, okay: Sequence[int] = (0,), text: str = "") -> Any:
-    """Returns the JSON that a command prints; `text` is its standard input."""
-    done = subprocess.run([binary(), "--json", *arguments], text=True, capture_output=True, input=text)
+def run_berth(*arguments: str, okay: Sequence[int] = (0,), text: str = "", prints_json: bool = True) -> Any:
+    """Returns the JSON that a command prints, or None; `text` is its standard input."""
+    done = subprocess.run([binary(), *(["--json"] if prints_json else []), *arguments], text=True, capture_output=True, input=text)
     if done.returncode not in okay:
         raise said(done.stderr, done.returncode)
     return json.loads(done.stdout) if done.stdout.strip() else None

@@ -70,7 +70,7 @@ class Run:
         return state
 
     def stop(self) -> None:
-        run_berth("stop", self.name)
+        run_berth("stop", self.name, prints_json=False)
 
     def trials_dataframe(self) -> Any:
         """Returns a pandas DataFrame with one row per trial: trial, state, params_…, metrics_…, started, ended."""
