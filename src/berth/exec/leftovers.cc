@@ -182,8 +182,10 @@ std::vector<pid_t> end_adopted(os::Env& env, std::span<const Token> ended,
                                std::span<const RunningTask> running, Unmarked unmarked) {
   std::vector<pid_t> left;
   std::set<pid_t> killed;
-  // The children of one that was killed are adopted as soon as it is gone.
-  for (int round = 0; round < kRounds; ++round) {
+  // The children of one that was killed are adopted as soon as it is gone. One that forks and exits
+  // without end is caught when a round comes between two of its forks.
+  constexpr int kMostRounds = 2048;
+  for (int round = 0; round < kMostRounds; ++round) {
     left.clear();
     bool found = false;
     for (const pid_t orphan : env.adopted()) {
