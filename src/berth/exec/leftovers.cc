@@ -181,25 +181,27 @@ Result<std::vector<os::ProcessIdentity>> find_marked(
 std::vector<pid_t> end_adopted(os::Env& env, std::span<const Token> ended,
                                std::span<const RunningTask> running, Unmarked unmarked) {
   std::vector<pid_t> left;
-  std::set<pid_t> killed;
-  // The children of one that was killed are adopted as soon as it is gone. One that forks and exits
-  // without end is caught when a round comes between two of its forks.
+  std::set<pid_t> seen, killed;
+  // The children of a process are adopted as soon as it is gone, so that a new one in the list,
+  // dead or alive, may have left others. One that forks and exits without end is caught when a
+  // round comes between two of its forks.
   constexpr int kMostRounds = 2048;
-  for (int round = 0; round < kMostRounds; ++round) {
+  bool is_changing = true;
+  for (int round = 0; is_changing && round < kMostRounds; ++round) {
     left.clear();
-    bool found = false;
+    is_changing = false;
     for (const pid_t orphan : env.adopted()) {
+      is_changing = seen.insert(orphan).second || is_changing;
       if (killed.contains(orphan)) {
         left.push_back(orphan);
         continue;
       }
       if (!is_leftover(env, orphan, ended, running, unmarked)) continue;
-      found = true;
+      is_changing = true;
       killed.insert(orphan);
       left.push_back(orphan);
       (void)env.signal_pid(orphan, SIGKILL);  // a child that is not reaped keeps its pid
     }
-    if (!found) break;
   }
   return left;
 }
