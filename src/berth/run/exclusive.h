@@ -1,5 +1,5 @@
-// The right to change a run: whoever has it is the only process that drives, removes or reopens the
-// run, on this machine and on all that share its store.
+// The right to change a run. The process that has it is the only one that drives, removes or
+// reopens the run, on this machine and on all machines that share its store.
 //
 // Threads: one. Failure: busy where another process has the right, not_found where the run was
 // removed while this process waited for it; errors of the store and of files.
