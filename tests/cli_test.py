@@ -304,7 +304,7 @@ class Stopping(Case):
         process.send_signal(signal.SIGHUP)
         time.sleep(0.1)  # for a death that must not come
         self.assertIsNone(process.poll())
-        self.assertEqual(self.house.json("runs")["runs"][0]["state"], "running")
+        until(lambda: self.house.json("runs")["runs"][0]["state"] == "running", "the store says that it runs")
         process.send_signal(signal.SIGTERM)
         self.assertEqual(process.wait(20), 3)
         self.finish()

@@ -144,10 +144,10 @@ class PidNamespaces(Case):
         return sum(line.startswith("held") for line in (self.dir / "ledger" / str(os.getuid())).read_text().split("\n"))
 
     def begin_outside(self):
-        """A task that has all cores until the file `go` exists."""
+        """Starts a task that uses all cores until the file `go` exists, and waits until the store says that it runs."""
         self.house.start("run", "--name", "a", "--cpu", CORES, "--", "sh", "-c",
                          "touch began; while [ ! -e go ]; do sleep 0.05; done")
-        until(lambda: (self.dir / "began").exists(), "the task outside runs")
+        until(lambda: self.house.json("runs")["runs"] and self.house.counts("a-1")["running"] == 1, "the task runs")
 
     def test_ledger_pid_namespace(self):
         self.begin_outside()
