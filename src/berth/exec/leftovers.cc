@@ -139,24 +139,32 @@ bool is_below_shell(const std::map<pid_t, ProcessStat>& stats, const std::set<pi
   return false;
 }
 
-/// One look of end_marked(): the identities of what is to be ended.
+/// One look of end_marked(): the identities of the processes to be ended. There are usually none,
+/// which takes one file a process to see.
 Result<std::vector<os::ProcessIdentity>> find_marked(
     os::Env& env, const std::string& mark,
     const std::function<bool(std::optional<Token>)>& chosen) {
-  std::map<pid_t, ProcessStat> stats;
-  std::multimap<pid_t, pid_t> children;
   std::vector<pid_t> found;
   std::set<pid_t> shells;
   BERTH_ASSIGN(const auto pids, all_processes(env));
+  for (const pid_t pid : pids) {
+    const Marks marks = read_marks(env, pid);
+    if (marks.shell) shells.insert(pid);
+    if (marks.run_directory == mark && !marks.shell && chosen(marks.token)) found.push_back(pid);
+  }
+  if (found.empty()) return std::vector<os::ProcessIdentity>{};
+  std::map<pid_t, ProcessStat> stats;
+  std::multimap<pid_t, pid_t> children;
   for (const pid_t pid : pids) {
     const auto stat = read_stat(env, pid);
     if (!stat || stat->zombie) continue;
     stats.emplace(pid, *stat);
     children.emplace(stat->parent, pid);
-    const Marks marks = read_marks(env, pid);
-    if (marks.shell) shells.insert(pid);
-    if (marks.run_directory == mark && !marks.shell && chosen(marks.token)) found.push_back(pid);
   }
+  // A pid may have been used again between the two looks.
+  std::erase_if(found, [&](pid_t pid) {
+    return !stats.contains(pid) || read_marks(env, pid).run_directory != mark;
+  });
   std::erase_if(found, [&](pid_t pid) { return is_below_shell(stats, shells, pid); });
   std::set<pid_t> all(found.begin(), found.end());
   while (!found.empty()) {
