@@ -28,6 +28,7 @@ Status Drive::turn() {
   heed_stop_signals();
   BERTH_ASSIGN(const auto claims_last, store::keep_claims(*context_.store));
   BERTH_TRY(seek_allocs());
+  step();  // before a task starts: the run has started when its first task starts
   attempts_.carry_out();
   BERTH_TRY(wait(run_.env.now() + std::min(claims_last.value_or(kLongestSleep), kLongestSleep)));
   leases_.turn(workers_.count() > 0);

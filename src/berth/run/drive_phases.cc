@@ -92,8 +92,7 @@ Status Drive::begin(std::int64_t tries, const std::vector<TaskNumber>& only) {
   return recorder_.commit();  // with what dead agents had reported; then they are forgotten
 }
 
-/// The phase, with the first alloc that tasks were started on, where it is another than was
-/// recorded.
+/// Records the phase with the primary allocation, if that has changed.
 void Drive::step() {
   const WorkerSlot* first = workers_.primary();
   const auto now = first == nullptr ? std::nullopt : std::optional(first->lease.alloc.id);
