@@ -22,12 +22,12 @@ FONT = "system-ui, 'Segoe UI', Roboto, 'DejaVu Sans', sans-serif"
 STYLE = """
 .back { fill: #ffffff } .group { fill: #f3f5f8; stroke: #c3ccd6 } .box { fill: #e4eef8; stroke: #1769aa } .pure { fill: #e5f3e8; stroke: #2e7d46 }
 .other { fill: #fbf0dc; stroke: #a86a00 } .line { stroke: #4a5664; fill: none; stroke-width: 1.4 } .head { fill: #4a5664 }
-text { fill: #1c2430 } .soft { fill: #46525f } .halo { stroke: #ffffff; stroke-width: 4; paint-order: stroke; stroke-linejoin: round }
+text { fill: #1c2430 } .soft { fill: #46525f } .bar { fill: #1769aa } .others { fill: #aab4c0 } .halo { stroke: #ffffff; stroke-width: 4; paint-order: stroke; stroke-linejoin: round }
 .group ~ .halo { stroke: #f3f5f8 }
 @media (prefers-color-scheme: dark) {
 .back { fill: #14181d } .group { fill: #1e242c; stroke: #46525f } .box { fill: #173450; stroke: #7db8ee } .pure { fill: #17391f; stroke: #7bc58f }
 .other { fill: #40300f; stroke: #e0b050 } .line { stroke: #a9b4c0 } .head { fill: #a9b4c0 }
-text { fill: #eef2f6 } .soft { fill: #c3ccd6 } .halo { stroke: #14181d } .group ~ .halo { stroke: #1e242c } }
+text { fill: #eef2f6 } .soft { fill: #c3ccd6 } .bar { fill: #5aa2e0 } .others { fill: #6b7683 } .halo { stroke: #14181d } .group ~ .halo { stroke: #1e242c } }
 """
 
 

@@ -54,14 +54,15 @@ def bars_svg(rows, title, note):
     whole = 44 + height * len(rows) + 26
     parts = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 720 {whole}" width="720" height="{whole}" role="img" aria-label="{html.escape(title)}" '
              'font-family="system-ui, sans-serif" font-size="14">'
-             '<rect width="100%" height="100%" rx="8" fill="#ffffff"/>'
-             f'<text x="14" y="26" font-weight="600" fill="#1c2430">{html.escape(title)}</text>']
+             f"<style>{diagrams.STYLE}</style>"
+             '<rect class="back" width="100%" height="100%" rx="8"/>'
+             f'<text x="14" y="26" font-weight="600">{html.escape(title)}</text>']
     for number, (label, value, is_berth) in enumerate(rows):
         y, length = 44 + number * height, value / most * (720 - left - 70)
-        parts.append(f'<text x="{left - 10}" y="{y + 14}" text-anchor="end" fill="#1c2430">{html.escape(label)}</text>'
-                     f'<rect x="{left}" y="{y}" width="{length:.1f}" height="19" rx="3" fill="{"#1769aa" if is_berth else "#aab4c0"}"/>'
-                     f'<text x="{left + length + 8:.1f}" y="{y + 14}" fill="#1c2430">{value:.1f}</text>')
-    parts.append(f'<text x="14" y="{whole - 12}" font-size="12" fill="#5a6675">{html.escape(note)}</text></svg>\n')
+        parts.append(f'<text x="{left - 10}" y="{y + 14}" text-anchor="end">{html.escape(label)}</text>'
+                     f'<rect x="{left}" y="{y}" width="{length:.1f}" height="19" rx="3" class="{"bar" if is_berth else "bar others"}"/>'
+                     f'<text x="{left + length + 8:.1f}" y="{y + 14}">{value:.1f}</text>')
+    parts.append(f'<text x="14" y="{whole - 12}" font-size="12" class="soft">{html.escape(note)}</text></svg>\n')
     return "\n".join(parts)
 
 
