@@ -211,6 +211,11 @@ class Browser(Case):
                     page.screenshot(SCREENSHOTS / f"report-{name}-{'dark' if dark else 'light'}.png")
                     if axe:
                         self.assertEqual(self.serious(page, axe, dark), [], "axe finds nothing serious")
+                page.resize(390, 900)
+                self.assertLessEqual(page.run("document.documentElement.scrollWidth"), 390, "the report fits a telephone")
+                lowest = page.run("Math.min(...[...document.querySelectorAll('svg text:not(.axis)')].map(e => e.getBoundingClientRect().height).filter(Boolean))")
+                self.assertGreater(lowest or 99, 10, "the texts of charts are readable there")
+                page.resize(1200, 900)
                 printed = base64.b64decode(page.call("Page.printToPDF")["data"])
                 self.assertTrue(printed.startswith(b"%PDF"))
                 (SCREENSHOTS / f"report-{name}.pdf").write_bytes(printed)
