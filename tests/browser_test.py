@@ -147,6 +147,38 @@ class Browser(Case):
         if not axe:
             self.skipTest("axe-core is not there: npm could not have it; all else was tried")
 
+    def test_long_names_fit_a_telephone(self):
+        name = "a-run-with-a-long-name-as-scripts-generate-them-20261127"
+        self.write("long.yaml", SEARCH.replace("name: search", f"name: {name}").replace("samples: 14", "samples: 3"))
+        self.write("flow.yaml", FLOW.replace("  join:", "  join_the_parts_of_all_elements:").replace("join.all", "join_the_parts_of_all_elements.all"))
+        self.house.run("run", "long.yaml", "--label", "dataset=imagenet-21k-winter-2021", "--label", "owner=a.researcher@example.org")
+        self.house.run("run", "flow.yaml")
+        run = self.search()
+        self.search()
+        self.serve()
+        page = self.viewer(width=390)
+        scrolls = "[...document.querySelectorAll('.scroll')].some(e => e.scrollWidth > e.clientWidth)"
+        for route, texts in (("#/", [name, run]), (f"#/runs/{run}", ["Learning curves", "compare with", name]), (f"#/compare/{run}/search-2", ["add a run", name])):
+            self.go(page, route, *texts)
+            self.assertLessEqual(page.run("document.documentElement.scrollWidth"), 390, route)
+            if route == "#/":
+                self.assertFalse(page.run(scrolls), "every column of the list is visible")
+        self.go(page, "#/runs/flow-1", "Critical path")
+        self.assertTrue(page.run("[...document.querySelectorAll('.step')].every(e => [...e.querySelectorAll('text')].every(t => "
+                                 "t.getBoundingClientRect().right < e.querySelector('rect').getBoundingClientRect().right))"))
+
+    def test_a_chosen_task_is_in_view(self):
+        run = self.search()
+        self.serve()
+        page = self.viewer()
+        self.go(page, f"#/runs/{run}", "Learning curves", "Parameter importance for cost", "Timeline", "Tasks")
+        page.run(f"scrollTo(0, document.body.scrollHeight); {FRAME}")
+        self.assertGreater(page.run("scrollY"), 900)
+        page.run("[...document.querySelectorAll('tbody th a')].pop().click()")
+        page.until_text("all tasks", "::berth loss=")
+        top = page.run(f"{FRAME}.then(() => document.querySelector('aside').getBoundingClientRect().top)")
+        self.assertTrue(-1 <= top < 900, top)
+
     def axe(self):
         """The source of axe-core, which comes with the packages of the page."""
         file = ROOT / "build/web/node_modules/axe-core/axe.min.js"
@@ -179,6 +211,11 @@ class Browser(Case):
                     page.screenshot(SCREENSHOTS / f"report-{name}-{'dark' if dark else 'light'}.png")
                     if axe:
                         self.assertEqual(self.serious(page, axe, dark), [], "axe finds nothing serious")
+                page.resize(390, 900)
+                self.assertLessEqual(page.run("document.documentElement.scrollWidth"), 390, "the report fits a telephone")
+                lowest = page.run("Math.min(...[...document.querySelectorAll('svg text:not(.axis)')].map(e => e.getBoundingClientRect().height).filter(Boolean))")
+                self.assertGreater(lowest or 99, 10, "the texts of charts are readable there")
+                page.resize(1200, 900)
                 printed = base64.b64decode(page.call("Page.printToPDF")["data"])
                 self.assertTrue(printed.startswith(b"%PDF"))
                 (SCREENSHOTS / f"report-{name}.pdf").write_bytes(printed)

@@ -73,6 +73,10 @@ class Markdown(unittest.TestCase):
                 with self.subTest(f"{path.relative_to(ROOT)}: {name}"):
                     self.assertTrue((ROOT / name).is_file(), "no such document")
 
+    def test_diagrams_are_drawn_from_the_current_source(self):
+        checked = subprocess.run([sys.executable, ROOT / "tools/diagrams.py", "--check"], capture_output=True, text=True, check=False)
+        self.assertEqual(checked.returncode, 0, checked.stdout + checked.stderr)
+
     def test_a_dead_anchor_is_noticed(self):
         self.assertEqual(anchors("# One two\n## `a` and b\n```\n# no\n```\n# One two\n"), {"one-two", "a-and-b", "one-two-1"})
 

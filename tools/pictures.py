@@ -1,7 +1,9 @@
 #!/usr/bin/python3
-"""Makes the pictures of README.md from the real program: a sweep in a terminal, the dashboard, and the measured comparison.
+"""Makes the pictures of the documents: a sweep and a plan in a terminal and the dashboard, from the real program; the measured
+comparison; and the diagrams (tools/diagrams.py).
 
-    tools/pictures.py [--berth build/release/bin/berth] [--out docs/images] [NAME…]    # of sweep, dashboard, search
+    tools/pictures.py [--berth build/release/bin/berth] [--out docs/images] [NAME…]
+                      # of sweep, dashboard, search, plan, parts, states, layers
 
 `sweep` and `dashboard` need python3-numpy for the example; `dashboard` also needs Chromium. Each picture has less than 300 kB."""
 
@@ -15,9 +17,13 @@ import sys
 import tempfile
 from pathlib import Path
 
+sys.dont_write_bytecode = True
+import diagrams  # noqa: E402
+
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tests"))
 
+NAMES = ("search", "sweep", "dashboard", "plan", *diagrams.NAMES)
 MOST_BYTES = 300_000
 ROWS, COLUMNS = 24, 80
 RUN_S = 900  # the longest that the sweep may take on a busy machine
@@ -48,14 +54,15 @@ def bars_svg(rows, title, note):
     whole = 44 + height * len(rows) + 26
     parts = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 720 {whole}" width="720" height="{whole}" role="img" aria-label="{html.escape(title)}" '
              'font-family="system-ui, sans-serif" font-size="14">'
-             '<rect width="100%" height="100%" rx="8" fill="#ffffff"/>'
-             f'<text x="14" y="26" font-weight="600" fill="#1c2430">{html.escape(title)}</text>']
+             f"<style>{diagrams.STYLE}</style>"
+             '<rect class="back" width="100%" height="100%" rx="8"/>'
+             f'<text x="14" y="26" font-weight="600">{html.escape(title)}</text>']
     for number, (label, value, is_berth) in enumerate(rows):
         y, length = 44 + number * height, value / most * (720 - left - 70)
-        parts.append(f'<text x="{left - 10}" y="{y + 14}" text-anchor="end" fill="#1c2430">{html.escape(label)}</text>'
-                     f'<rect x="{left}" y="{y}" width="{length:.1f}" height="19" rx="3" fill="{"#1769aa" if is_berth else "#aab4c0"}"/>'
-                     f'<text x="{left + length + 8:.1f}" y="{y + 14}" fill="#1c2430">{value:.1f}</text>')
-    parts.append(f'<text x="14" y="{whole - 12}" font-size="12" fill="#5a6675">{html.escape(note)}</text></svg>\n')
+        parts.append(f'<text x="{left - 10}" y="{y + 14}" text-anchor="end">{html.escape(label)}</text>'
+                     f'<rect x="{left}" y="{y}" width="{length:.1f}" height="19" rx="3" class="{"bar" if is_berth else "bar others"}"/>'
+                     f'<text x="{left + length + 8:.1f}" y="{y + 14}">{value:.1f}</text>')
+    parts.append(f'<text x="14" y="{whole - 12}" font-size="12" class="soft">{html.escape(note)}</text></svg>\n')
     return "\n".join(parts)
 
 
@@ -87,24 +94,34 @@ class Pictures:
         self.save("search.svg", bars_svg(rows, "Mean rank of nine search methods after 300 trials (lower is better)",
                                          "15 test functions, 3 seeds, one trial at a time. Source: bench/search.md"))
 
-    def sweep(self, house, folder):
-        """Runs examples/digits/sweep.yaml on a terminal, and keeps the end of what it shows."""
+    def shown_by(self, house, folder, *words):
+        """Runs a command of berth on a terminal of 80 columns and returns the text that it wrote, without control sequences."""
         import terminal
         terminal.PATIENCE_S = RUN_S
         environment = {**house.environment, "TERM": "xterm-256color"}
-        shown = terminal.OnTerminal([str(self.berth), "run", "digits/sweep.yaml"], environment, ROWS, COLUMNS, cwd=folder)
+        shown = terminal.OnTerminal([str(self.berth), *words], environment, ROWS, COLUMNS, cwd=folder)
         try:
             code = shown.wait()
-            lines = [line.rstrip() for line in re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", shown.text).replace("\r\n", "\n").split("\n")]
         finally:
             shown.close()
+        text = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", shown.text).replace("\r\n", "\n")
         if code:
-            sys.exit(f"the sweep ended with exit code {code}:\n" + "\n".join(lines))
-        lines = [line.rpartition("\r")[2] for line in lines]
+            sys.exit(f"berth {' '.join(words)} ended with exit code {code}:\n{text}")
+        return text
+
+    def plan(self, house):
+        """Plans examples/fleet on a terminal."""
+        lines = self.shown_by(house, ROOT, "plan", "examples/fleet").rstrip().split("\n")
+        self.save("plan.svg", terminal_svg(["$ berth plan examples/fleet", *(line.rstrip() for line in lines)], "A plan for five servers"))
+
+    def sweep(self, house, folder):
+        """Runs examples/digits/sweep.yaml on a terminal, and keeps the end of what it shows."""
+        text = self.shown_by(house, folder, "run", "digits/sweep.yaml")
+        lines = [line.rstrip().rpartition("\r")[2] for line in text.split("\n")]
         head = next(i for i, line in enumerate(lines) if re.match(r"\s*task\s", line))
         ends = [i for i, line in enumerate(lines) if re.match(r"digits-1 ", line)]
         table = lines[head:head + 12]
-        progress = [part for part in re.split(r"[\r\n]", re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", shown.text)) if "running" in part]
+        progress = [part for part in re.split(r"[\r\n]", text) if "running" in part]
         picture = ["$ berth run examples/digits/sweep.yaml", progress[len(progress) * 2 // 3].rstrip() if progress else "", "",
                    *table, " …", *[line for line in lines[ends[-1]:ends[-1] + 2]]]
         self.save("sweep.svg", terminal_svg([line[:COLUMNS] for line in picture], "40 trials on two cores"))
@@ -132,12 +149,16 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--berth", default=ROOT / "build/release/bin/berth", type=Path)
     parser.add_argument("--out", default=ROOT / "docs/images", type=Path)
-    parser.add_argument("names", nargs="*", default=["search", "sweep", "dashboard"])
+    parser.add_argument("names", nargs="*", choices=[*NAMES, []], metavar="NAME")
     arguments = parser.parse_args()
     pictures = Pictures(arguments.berth.absolute(), arguments.out)
-    if "search" in arguments.names:
+    names = set(arguments.names or NAMES)
+    if "search" in names:
         pictures.search()
-    if not {"sweep", "dashboard"} & set(arguments.names):
+    for name in diagrams.NAMES:
+        if name in names:
+            pictures.save(f"{name}.svg", diagrams.DRAW[name]())
+    if not {"sweep", "dashboard", "plan"} & names:
         return
     os.environ["BERTH_BIN"] = str(pictures.berth)
     from berth_case import House
@@ -146,8 +167,11 @@ def main():
         shutil.copytree(ROOT / "examples/digits", folder / "digits")
         house = House(folder, str(pictures.berth))
         try:
-            pictures.sweep(house, folder)
-            if "dashboard" in arguments.names:
+            if "plan" in names:
+                pictures.plan(house)
+            if {"sweep", "dashboard"} & names:
+                pictures.sweep(house, folder)
+            if "dashboard" in names:
                 pictures.dashboard(house, folder)
         finally:
             house.close()

@@ -47,6 +47,10 @@ pre code { background: none; padding: 0; font-size: inherit; }
 th, td { border: 1px solid var(--line); padding: .35rem .6rem; text-align: left; vertical-align: top; }
 th { background: var(--box); }
 svg text { fill: var(--text); } img { max-width: 100%; }
+/* On a phone, a picture has its own line; a drawing keeps a size at which its text is readable, and scrolls. */
+@media (max-width: 40rem) {
+  main p:has(> img) { overflow-x: auto; } main img { width: 100%; display: block; margin: .4rem 0; }
+  main img[src$=".svg"] { width: 38rem; max-width: none; } }
 @media (min-width: 60rem) {
   body { display: grid; grid-template-columns: 17rem minmax(0, 1fr); }
   nav { border-bottom: 0; border-right: 1px solid var(--line); position: sticky; top: 0; height: 100vh; overflow-y: auto; }

@@ -5,6 +5,7 @@ export interface Ink {
   context: CanvasRenderingContext2D;
   width: number; // in CSS pixels
   height: number;
+  ground: string;
   text: string;
   faint: string;
   line: string;
@@ -46,6 +47,7 @@ export function Canvas({ height, draw, label, onPointer }: Props) {
         context,
         width,
         height,
+        ground: colour("--ground"),
         text: colour("--text"),
         faint: colour("--faint"),
         line: colour("--line"),

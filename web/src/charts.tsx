@@ -481,7 +481,17 @@ export function Parallel({ trials, score, goal, edge, columns }: Shown & { colum
       if (column.texts) {
         context.textAlign = index === axes.length - 1 ? "right" : "left";
         context.textBaseline = "middle";
-        column.choices.slice(0, 8).forEach((text, choice) => context.fillText(clipped(text, 14), px + (index === axes.length - 1 ? -6 : 6), top + tall * (1 - scale.at(choice))));
+        // An outline in the colour of the ground keeps the names readable on the lines of the trials.
+        context.strokeStyle = ink.ground;
+        context.lineWidth = 4;
+        context.lineJoin = "round";
+        context.fillStyle = ink.text;
+        column.choices.slice(0, 8).forEach((text, choice) => {
+          const [left, y] = [px + (index === axes.length - 1 ? -6 : 6), top + tall * (1 - scale.at(choice))];
+          context.strokeText(clipped(text, 14), left, y);
+          context.fillText(clipped(text, 14), left, y);
+        });
+        context.lineWidth = 1;
       } else {
         context.fillText(`${scale.above > 0 ? "≥ " : ""}${label(scale.high, scale)}`, px + shift, top - 9);
         context.fillText(`${scale.below > 0 ? "≤ " : ""}${label(scale.low, scale)}`, px + shift, top + tall + 20);

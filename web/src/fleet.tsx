@@ -54,7 +54,7 @@ function Servers({ plan, base }: { plan: FleetPlan; base: FleetPlan }) {
         <table>
           <thead>
             <tr>
-              {["server", "class", "allocation", "cost, cents/h", "ITL / SLO, ms", "TTFT / SLO, ms", "utilisation", "change", "reason"].map((head) => (
+              {["server", "class", "allocation", "cost, cents/h", "ITL / SLO, ms", "TTFT / SLO, ms", "utilization", "change", "reason"].map((head) => (
                 <th scope="col" key={head}>
                   {head}
                 </th>
@@ -123,11 +123,11 @@ function Cost({ plan, base }: { plan: FleetPlan; base: FleetPlan }) {
   return (
     <>
       <p>
-        <strong class="figure">{cents(plan.cost)}</strong> cents an hour{plan !== base && <>, {signed(plan.cost - base.cost)} compared with the original plan</>}; the current allocations cost {cents(before)}, {signed(plan.cost - before)}.
+        <strong class="figure">{cents(plan.cost)}</strong> cents an hour{plan !== base && <>, {signed(plan.cost - base.cost)} compared with the original plan</>}; {signed(plan.cost - before)} compared with the current allocations, which cost {cents(before)}.
         {plan.watts > 0 && ` It draws ${Math.round(plan.watts).toLocaleString("en")} W.`}
       </p>
       <p class="note">
-        Including the cost of changes the total is {cents(plan.proof.value)}; no plan can total less than {cents(plan.proof.bound)} (gap {(100 * plan.proof.gap).toFixed(4)} %){plan.proof.stopped && ", and the time limit stopped the search"}.
+        The value of this plan is {cents(plan.proof.value)}: the additional cost, plus a penalty for each move to another accelerator. No plan has a value below {cents(plan.proof.bound)} (gap {(100 * plan.proof.gap).toFixed(4)} %){plan.proof.stopped && ", and the time limit stopped the search"}.
       </p>
       {unserved.map(([priority, count]) => (
         <p key={priority} class="trouble">

@@ -68,11 +68,12 @@ function Picture({ steps, critical, chosen, choose }: { steps: Step[]; critical:
             return (
               <a key={node.name} href="#" role="button" aria-pressed={chosen === node.name} onClick={(event) => (event.preventDefault(), choose(node.name))}>
                 <g transform={`translate(${x(node.layer)} ${y(node.place)})`} class={`step ${colour_of(step)} ${critical.has(node.name) ? "critical" : ""} ${chosen === node.name ? "chosen" : ""}`}>
+                  <title>{`${node.name}: ${words}`}</title>
                   <rect width={kBox.width} height={kBox.height} rx="6" />
                   <text x="12" y="22" class="name">
-                    {clipped(node.name, 22)}
+                    {clipped(node.name, 18)}
                   </text>
-                  <text x="12" y="40">{clipped(words, 28)}</text>
+                  <text x="12" y="40">{clipped(words, 25)}</text>
                   {step.seconds && (
                     <text x="12" y="54">
                       {duration(1000 * step.seconds.median)} each

@@ -8,7 +8,7 @@ import { ago, duration } from "./words";
 function Rows({ runs, now }: { runs: Run[]; now: number }) {
   return (
     <div class="scroll">
-      <table>
+      <table class="runs">
         <thead>
           <tr>
             <th scope="col">run</th>
@@ -16,7 +16,9 @@ function Rows({ runs, now }: { runs: Run[]; now: number }) {
             <th scope="col" class="wide">
               tasks
             </th>
-            <th scope="col">created</th>
+            <th scope="col" class="created">
+              created
+            </th>
             <th scope="col">duration</th>
           </tr>
         </thead>
@@ -38,7 +40,7 @@ function Rows({ runs, now }: { runs: Run[]; now: number }) {
                 <Progress counts={run.counts} />
                 <small>{counts_text(run.counts)}</small>
               </td>
-              <td>{ago(run.created, now)}</td>
+              <td class="created">{ago(run.created, now)}</td>
               <td>{run.started ? duration((run.ended ? Date.parse(run.ended) : now) - Date.parse(run.started)) : ""}</td>
             </tr>
           ))}

@@ -1,5 +1,5 @@
 // A run: its progress, its charts, its tasks, and why a task waits or failed.
-import { useMemo, useRef, useState } from "preact/hooks";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { address, get, type Goal, post, type Posts, type Summary } from "./api";
 import { Flow } from "./flow";
 import { useLive } from "./live";
@@ -159,9 +159,11 @@ function TaskPanel({ run, task }: { run: string; task: string }) {
   const id = `${run}/${task}`;
   const why = useLive((signal) => get("/v1/tasks/{task}/why", { task: id }, signal), `why ${id}`);
   const log = useLive((signal) => get("/v1/tasks/{task}/log", { task: id, tail: String(kMostLog) }, signal), `log ${id}`);
+  const panel = useRef<HTMLElement>(null);
+  useEffect(() => panel.current?.scrollIntoView({ block: "nearest" }), []);
   const value = why.value;
   return (
-    <aside class="panel" aria-label={`task ${id}`}>
+    <aside class="panel" ref={panel} aria-label={`task ${id}`}>
       <p>
         <a href={link("runs", run)}>← all tasks</a>
       </p>
@@ -187,7 +189,7 @@ function TaskPanel({ run, task }: { run: string; task: string }) {
               <thead>
                 <tr>
                   {["attempt", "result", "duration", "CPU", "peak memory", "host"].map((name) => (
-                    <th scope="col" key={name}>
+                    <th scope="col" key={name} class={["duration", "CPU", "peak memory"].includes(name) ? "number" : ""}>
                       {name}
                     </th>
                   ))}
@@ -267,6 +269,7 @@ export function RunPage({ run, task }: { run: string; task: string | undefined }
       {record.error !== "" && <Trouble error={record.error} />}
       <Actions summary={shown} done={summary.again} />
       <Trouble error={summary.error ?? trials.error} />
+      {task !== undefined && <TaskPanel key={task} run={run} task={task} />}
       {shown.failures.length > 0 && (
         <Section title="Failures">
           <ul class="failures">
@@ -279,7 +282,6 @@ export function RunPage({ run, task }: { run: string; task: string | undefined }
           </ul>
         </Section>
       )}
-      {task !== undefined && <TaskPanel key={task} run={run} task={task} />}
       {trials.value !== null && (
         <>
           {goals[0] && <Search summary={shown} trials={trials.value} goal={goals[0]} />}

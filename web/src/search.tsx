@@ -53,7 +53,7 @@ function LearningCurves({ run, goal, key_, edge }: { run: string; goal: Goal; ke
     return { lines: lines.reverse(), ...scale_of_curves(curves.map((each) => each.values), goal), most: Math.max(2, ...curves.map((each) => each.values.length)), cut: curves.filter((each) => each.stopped_early).length };
   }, [value]);
   if (drawn.lines.length === 0) return <Trouble error={error} />;
-  const words = `${drawn.lines.length - drawn.cut} completed${drawn.cut > 0 ? `, ${drawn.cut} stopped early (red)` : ""}`;
+  const words = `${drawn.lines.length} trials${drawn.cut > 0 ? `, ${drawn.cut} of them stopped early (red)` : ""}`;
   return (
     <Section title="Learning curves" aside={words}>
       <Lines lines={drawn.lines} scale={edge.on ? drawn.fitted : drawn.scale} across="report" up={goal.metric} to={drawn.most} label={`${goal.metric} by report: ${words}`} />

@@ -21,22 +21,23 @@ constexpr std::string_view kHead = R"(<!doctype html>
   --blue: #0969da; --red: #cf222e; --green: #1a7f37; --gold: #9a6700; --plum: #8250df; }
 @media (prefers-color-scheme: dark) { :root { --ink: #f0f6fc; --soft: #9198a1; --line: #3d444d; --paper: #0d1117;
   --box: #151b23; --blue: #4493f8; --red: #f85149; --green: #3fb950; --gold: #d29922; --plum: #ab7df8; } }
-body { font: 15px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--paper); max-width: 60rem;
+body { font: 15px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--paper); max-width: 70rem;
   margin: 2rem auto; padding: 0 1rem; }
 h1 { margin-bottom: 0; overflow-wrap: anywhere; } h2 { margin-top: 2rem; border-bottom: 1px solid var(--line); }
 .soft, figcaption, footer { color: var(--soft); } footer { margin-top: 3rem; border-top: 1px solid var(--line); }
 table { border-collapse: collapse; display: block; overflow-x: auto; font-variant-numeric: tabular-nums; }
-th, td { text-align: left; padding: .2rem .8rem .2rem 0; border-bottom: 1px solid var(--line); }
+th, td { text-align: left; padding: .2rem .8rem .2rem 0; border-bottom: 1px solid var(--line); vertical-align: top; }
+td { white-space: pre-line; }
 th.n, td.n { text-align: right; white-space: nowrap; }
 pre { background: var(--box); border: 1px solid var(--line); padding: .6rem; overflow-x: auto; white-space: pre-wrap;
   overflow-wrap: anywhere; }
-figure { margin: 1rem 0; } svg { width: 100%; height: auto; } svg text { font-size: 11px; fill: var(--soft); }
+figure { margin: 1rem 0; max-width: 60rem; overflow-x: auto; } svg { width: 100%; height: auto; } svg text { font-size: 11px; fill: var(--soft); }
 .grid { stroke: var(--line); } .out { fill: var(--ink); } .dot { fill: var(--soft); fill-opacity: .5; } .line { fill: none; stroke-width: 1.8; }
 .l0 { stroke: var(--blue); } .l1 { stroke: var(--green); } .l2 { stroke: var(--gold); } .l3 { stroke: var(--plum); }
 .l4 { stroke: var(--red); } .k0 { color: var(--blue); } .k1 { color: var(--green); } .k2 { color: var(--gold); }
 .k3 { color: var(--plum); } .k4 { color: var(--red); }
 .bar { fill: var(--blue); fill-opacity: .75; } .bar.bad { fill: var(--red); } .bar.soft { fill: var(--soft); }
-@media (max-width: 40rem) { svg text { font-size: 16px; } }
+@media screen and (max-width: 40rem) { svg { width: 40rem; } }
 @media print { body { max-width: none; margin: 0; } h2, figure, pre, tr { break-inside: avoid; }
   h2 { break-after: avoid; } table, pre { overflow: visible; } }
 </style>

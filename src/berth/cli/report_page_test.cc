@@ -85,6 +85,16 @@ TEST(ReportPage, ChartsTakeWhateverNumbersThereAre) {
   EXPECT_NE(svg_of(moment).find("<rect"), std::string::npos);
 }
 
+TEST(ReportPage, LongNamesAreCutAtTheirEnd) {
+  const std::string name = "map_reads_to_the_reference_genome";
+  const std::string bars = svg_of(ReportBars{"t", {{name, 1, "8"}}});
+  const std::string timeline =
+      svg_of(ReportTimeline{"t", {name}, {{0, 0, 1, ReportTimeline::Kind::done, "a"}}});
+  for (const std::string& svg : {bars, timeline}) {
+    EXPECT_NE(svg.find(">map_reads_to_the_reference_…<"), std::string::npos) << svg;
+  }
+}
+
 TEST(ReportPage, OutliersAreDrawnAtTheEdgeAndCounted) {
   ReportPlot plot{.title = "t", .x = {"x"}, .y = {.name = "acc", .cut = ReportAxis::Cut::low}};
   for (int i = 0; i < 20; ++i) plot.points.push_back({i * 1.0, 0.95 + 0.001 * i});

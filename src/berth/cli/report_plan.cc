@@ -12,8 +12,9 @@ ReportSection cost(const fleet::Plan& plan) {
   const auto& proof = plan.proof;
   ReportSection section{"Cost", {}};
   section.parts.emplace_back(ReportText{
-      fmt::format("{} cents an hour. Including the cost of changes the total is {}; no plan that "
-                  "serves as many requests can total less than {} (gap {:.4f} %){}.",
+      fmt::format("{} cents an hour. The value of this plan is {}: the additional cost, plus a "
+                  "penalty for each move to another accelerator. No plan that serves as many "
+                  "requests has a value below {} (gap {:.4f} %){}.",
                   figure(plan.cost), figure(proof.value), figure(proof.bound), 100 * proof.gap,
                   proof.stopped ? "; stopped by the time limit" : "")});
   for (const auto& [priority, count] : proof.unserved)
@@ -45,7 +46,7 @@ ReportSection capacity(const fleet::Plan& plan) {
 
 ReportSection servers(const fleet::System& system, const fleet::Plan& plan) {
   ReportTable table{.head = {"server", "class", "accelerator", "replicas", "batch", "cost, cents/h",
-                             "ITL / SLO, ms", "TTFT / SLO, ms", "utilisation", "change"},
+                             "ITL / SLO, ms", "TTFT / SLO, ms", "utilization", "change"},
                     .rows = {}};
   for (const auto& [name, assignment] : plan.servers) {
     const auto& allocation = assignment.allocation;

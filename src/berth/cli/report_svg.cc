@@ -13,9 +13,10 @@ namespace {
 constexpr double kWidth = 720, kHeight = 260;
 constexpr double kLeft = 76, kRight = 12, kTop = 10, kBottom = 36;
 constexpr double kRow = 22, kNameWidth = 190;
-constexpr double kEdge = 16;         // room for outliers beyond the end of an axis
-constexpr double kWide = 100;        // an axis whose ends differ by less is not logarithmic
-constexpr std::size_t kColours = 5;  // of lines, in the style
+constexpr std::size_t kNameLetters = 27;  // of a wide font fit into kNameWidth
+constexpr double kEdge = 16;              // room for outliers beyond the end of an axis
+constexpr double kWide = 100;             // an axis whose ends differ by less is not logarithmic
+constexpr std::size_t kColours = 5;       // of lines, in the style
 constexpr std::size_t kMostPoints = 5000;
 
 std::string begin_svg(const std::string& title, double height) {
@@ -260,7 +261,7 @@ std::string svg_of(const ReportBars& bars) {
     const auto& [name, part, text] = bars.bars[i];
     const double top = kRow * static_cast<double>(i) + 4;
     const double width = room * std::clamp(std::isfinite(part) ? part : 0, 0.0, 1.0);
-    svg += text_at(kNameWidth - 8, top + 13, "end", clip(name, 30));
+    svg += text_at(kNameWidth - 8, top + 13, "end", clip(name, kNameLetters));
     svg += fmt::format(
         "<rect class=\"bar\" x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"16\"/>\n",
         kNameWidth, top, std::max(width, 1.0));
@@ -289,7 +290,7 @@ std::string svg_of(const ReportTimeline& timeline) {
   }
   for (std::size_t row = 0; row < timeline.rows.size(); ++row)
     svg += text_at(kNameWidth - 8, kRow * static_cast<double>(row) + 15, "end",
-                   clip(timeline.rows[row], 30));
+                   clip(timeline.rows[row], kNameLetters));
   constexpr std::string_view kClasses[] = {"bar", "bar bad", "bar soft"};
   for (const auto& span : timeline.spans)
     svg += fmt::format(
