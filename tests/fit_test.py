@@ -76,6 +76,7 @@ class Fit(Case):
             for tokens in (100, 400):
                 self.write(f"runs/c{concurrency}-{tokens}.json", vllm_result(concurrency, tokens))
         self.write("runs/notes.json", {"hello": 1})
+        self.assertIn(b"note: runs/notes.json: not the output", self.berth("fit", "runs/").err)
         held = self.write("held.json", vllm_result(20, 400))
         done = self.berth("fit", str(self.house.path / "runs"), "--held-out", held, "--check", "--json")
         self.assertIn(b"notes.json: not the output of a known benchmark tool; skipped", done.err)
