@@ -137,6 +137,24 @@ class Plan(Case):
         self.assertRegex(text, r"assistant +A100 .* no capacity: no count for type A100\n")
         self.assertRegex(text, r"assistant +H100 .* needs \d+ units of H100; 1 available without spot\n")
 
+    def test_missing_limits_are_named(self):
+        fleet = json.loads(Path(EXAMPLE, "fleet.json").read_text())
+        self.assertEqual(self.berth("plan", EXAMPLE).err, b"")
+        for entry in fleet["modelData"]["models"]:
+            if entry["name"] == "code-34b":
+                del entry["maxBatchSize"]
+            elif entry["acc"] == "L4":
+                del entry["atTokens"]
+        self.write("fleet.json", json.dumps(fleet))
+        for command in (["plan"], ["plan", "--json"], ["plan", "--candidates"], ["simulate", "--requests", "1000"]):
+            notes = self.berth(*command, "fleet.json").err.decode()
+            self.assertIn("note: code-34b on A100, code-34b on H100: maxBatchSize is missing. A plan assumes that a replica "
+                          "serves one request at a time", notes)
+            self.assertIn("note: chat-8b on L4: atTokens is missing. A plan assumes that any number of tokens fits", notes)
+        notes = self.berth("size", "fleet.json", "reviewer").err.decode()
+        self.assertIn("code-34b on A100", notes)
+        self.assertNotIn("chat-8b", notes)
+
     def test_what_if(self):
         made = self.plan(EXAMPLE, "--set", "capacity.H100=4", "--set", "server.retired.arrivalRate=1")
         limits = {total["type"]: (total["count"], total["limit"]) for total in made["totals"]}

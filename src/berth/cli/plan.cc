@@ -328,7 +328,7 @@ Result<int> sweep(fleet::System system, const fleet::Execution& means, const Pla
   for (int i = 0; range.first + i * range.step <= range.last + 1e-9 * range.step; ++i) {
     const double value = range.first + i * range.step;
     BERTH_TRY(set_fleet_value("--sweep", system, range.setting.path, value));
-    if (i == 0) print_notes(fleet::dangling_names(system));
+    if (i == 0) print_fleet_notes(system);
     if (!only_limits) made = fleet::candidates(system, system.options.model, means);
     const auto plan = fleet::solve(system, made, system.options, means);
     steps.push_back({value, plan.cost, plan.proof.value, plan.proof.gap, plan.proof.unserved});
@@ -413,11 +413,11 @@ Result<int> plan(os::Env& env, const PlanOptions& given) {
   if (!given.day.wanted()) print_notes(notes_on_pairs(system));
   BERTH_ASSIGN(const auto means, means_of(env, given));
   if (given.day.wanted()) {
-    print_notes(fleet::dangling_names(system));
+    print_fleet_notes(system);
     return plan_and_print_day(env, system, given.day, means, given.json, given.fail_unserved);
   }
   if (!given.sweep.empty()) return sweep(std::move(system), means, given);
-  print_notes(fleet::dangling_names(system));
+  print_fleet_notes(system);
   const auto made = fleet::candidates(system, options.model, means);
   if (only_candidates) print(candidates_text(system, made));
   if (only_candidates && !given.fail_unserved) return 0;
