@@ -86,7 +86,11 @@ class Init(Case):
             self.plan("empty", file)
             self.berth("run", file, cwd=self.dir / "empty")
         self.assertEqual(self.init("empty", "--kind", "fleet").code, 0)
-        self.assertEqual(self.berth("plan", "fleet.json", cwd=self.dir / "empty").err, b"")
+        planned = self.berth("plan", "fleet.json", cwd=self.dir / "empty")
+        self.assertEqual(planned.err, b"")
+        self.assertRegex(planned.out, rb"assistant +\S+ +\d")
+        self.assertNotIn(b"loss binds", self.berth("plan", "fleet.json", "--candidates", cwd=self.dir / "empty").out)
+        self.assertIn('"maxQueueSize": 64', (self.dir / "empty/fleet.json").read_text())
 
     def test_nothing_is_overwritten(self):
         self.write("mine/sweep.yaml", "mine")

@@ -76,6 +76,7 @@ class Fit(Case):
             for tokens in (100, 400):
                 self.write(f"runs/c{concurrency}-{tokens}.json", vllm_result(concurrency, tokens))
         self.write("runs/notes.json", {"hello": 1})
+        self.assertIn(b"note: runs/notes.json: not the output", self.berth("fit", "runs/").err)
         held = self.write("held.json", vllm_result(20, 400))
         done = self.berth("fit", str(self.house.path / "runs"), "--held-out", held, "--check", "--json")
         self.assertIn(b"notes.json: not the output of a known benchmark tool; skipped", done.err)
@@ -111,6 +112,43 @@ class Fit(Case):
         self.berth("fit", rows, "--llm", "llm", "--accelerator", "A100", "-o", new)
         [entry] = json.loads(Path(new).read_text())["modelData"]["models"]
         self.assertEqual((entry["name"], entry["acc"], entry["accCount"]), ("llm", "A100", 1))
+
+    def test_init_file_keeps_its_comments(self):
+        rows = self.write("rows.csv", rows_text())
+        self.berth("init", "--kind", "fleet")
+        path = self.house.path / "fleet.json"
+        before = path.read_text().splitlines()
+        done = self.berth("fit", rows, "--llm", "chat-8b", "--accelerator", "H100", "-o", "fleet.json")
+        self.assertEqual(done.err, b"wrote chat-8b on H100 to fleet.json\n")
+        after = path.read_text().splitlines()
+        changed = [(old, new) for old, new in zip(before, after) if old != new]
+        self.assertEqual((len(after), len(changed)), (len(before), 1))
+        self.assertIn('"perfParms": {"alpha": 8,', changed[0][1])
+        self.assertEqual(self.berth("plan", "fleet.json").err, b"")
+        done = self.berth("fit", rows, "--llm", "other", "--accelerator", "H100", "-o", "fleet.json")
+        self.assertIn(b"wrote other on H100 (a new entry) to fleet.json\n", done.err)
+        kept = {line.rstrip(",") for line in path.read_text().splitlines()}
+        self.assertEqual([line for line in after if line.rstrip(",") not in kept], [])
+        self.berth("plan", "fleet.json")
+
+    def test_missing_keys_of_the_entry_are_named(self):
+        rows = self.write("rows.csv", rows_text())
+        new = str(self.house.path / "new.json")
+        fit = ("fit", rows, "--llm", "m", "--accelerator", "A", "-o", new)
+        notes = [line for line in self.berth(*fit).err.decode().splitlines() if line.startswith("note: m on A: ")]
+        self.assertEqual(len(notes), 2, notes)
+        self.assertIn("the files do not name the number of accelerators", notes[0])
+        self.assertIn("maxBatchSize and atTokens are missing. A plan assumes that a replica serves one request", notes[1])
+        document = json.loads(Path(new).read_text())
+        document["modelData"]["models"][0].update({"accCount": 2, "maxBatchSize": 64})
+        self.write("new.json", document)
+        self.assertEqual(self.berth(*fit).err.decode().count("note: m on A: "), 1)
+        self.assertIn(b"note: m on A: atTokens is missing. A plan assumes that any number", self.berth(*fit).err)
+        document["modelData"]["models"][0]["atTokens"] = 512
+        self.write("new.json", document)
+        self.assertNotIn(b"note: m on A", self.berth(*fit).err)
+        measured = self.berth("fit", str(DATA / "splitwise.csv"), "-o", str(self.house.path / "measured.json"))
+        self.assertNotIn(b"number of accelerators", measured.err)
 
     def test_what_is_wrong_is_told(self):
         rows = self.write("rows.csv", rows_text())

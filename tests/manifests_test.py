@@ -151,6 +151,7 @@ class Manifests(Case):
         self.assertEqual((self.dir / "a/k8s/a.yaml").read_text(), before)
         self.assertEqual(second.err.decode().splitlines(),
                          ["note: a/k8s/b.yaml: from an earlier plan; this plan has no such server"])
+        self.assertIn(b" a/k8s/c.yaml\n", self.berth("plan", "fleet.json", "--manifests", "a/k8s/").out)
         self.write("a/k8s/d.yaml", "kind: Secret\n")
         refused = self.one_line(plan("0ad", code=2))
         self.assertIn("a/k8s/d.yaml: exists and was not written by berth plan", refused)

@@ -122,6 +122,39 @@ class Plan(Case):
         self.assertRegex(text, r"assistant +L4 .*ITL not met even when idle")
         self.assertRegex(text, r"retired +H100 .*idle, needs none")
 
+    def test_candidates_without_capacity(self):
+        scarce = ["plan", EXAMPLE, "--candidates", "--set", "capacity.A100=0", "--set", "capacity.H100=1"]
+        text = self.berth(*scarce).out.decode()
+        self.assertRegex(text, r"assistant +A100 .* no capacity: A100 has 0 units\n")
+        self.assertRegex(text, r"assistant +H100 .* needs \d+ units of H100; 1 available\n")
+        self.assertRegex(self.berth("plan", EXAMPLE, "--candidates").out.decode(), r"assistant +A100 .* usable; \w+ binds\n")
+        self.assertNotIn("no capacity", self.berth(*scarce, "--solver", "unlimited").out.decode())
+        fleet = json.loads(Path(EXAMPLE, "fleet.json").read_text())
+        fleet["capacityData"] = {"count": [{"type": "H100", "count": 8, "purchase": [
+            {"kind": "reserved", "count": 1, "cost": 186}, {"kind": "spot", "count": 7, "cost": 110}]}]}
+        self.write("fleet.json", json.dumps(fleet))
+        text = self.berth("plan", "fleet.json", "--candidates").out.decode()
+        self.assertRegex(text, r"assistant +A100 .* no capacity: no count for type A100\n")
+        self.assertRegex(text, r"assistant +H100 .* needs \d+ units of H100; 1 available without spot\n")
+
+    def test_missing_limits_are_named(self):
+        fleet = json.loads(Path(EXAMPLE, "fleet.json").read_text())
+        self.assertEqual(self.berth("plan", EXAMPLE).err, b"")
+        for entry in fleet["modelData"]["models"]:
+            if entry["name"] == "code-34b":
+                del entry["maxBatchSize"]
+            elif entry["acc"] == "L4":
+                del entry["atTokens"]
+        self.write("fleet.json", json.dumps(fleet))
+        for command in (["plan"], ["plan", "--json"], ["plan", "--candidates"], ["simulate", "--requests", "1000"]):
+            notes = self.berth(*command, "fleet.json").err.decode()
+            self.assertIn("note: code-34b on A100, code-34b on H100: maxBatchSize is missing. A plan assumes that a replica "
+                          "serves one request at a time", notes)
+            self.assertIn("note: chat-8b on L4: atTokens is missing. A plan assumes that any number of tokens fits", notes)
+        notes = self.berth("size", "fleet.json", "reviewer").err.decode()
+        self.assertIn("code-34b on A100", notes)
+        self.assertNotIn("chat-8b", notes)
+
     def test_what_if(self):
         made = self.plan(EXAMPLE, "--set", "capacity.H100=4", "--set", "server.retired.arrivalRate=1")
         limits = {total["type"]: (total["count"], total["limit"]) for total in made["totals"]}

@@ -218,6 +218,29 @@ class Schema(Case):
                         jsonschema.validate(document, self.schemas[name])
         self.assertGreater(shown, 8)
 
+    def test_documented_defaults_of_fleets_are_those_of_the_schema(self):
+        parts = {part: keys["properties"] for part, keys in self.schemas["fleet"]["$defs"].items()}
+        required = {(part, key) for part, keys in self.schemas["fleet"]["$defs"].items() for key in keys.get("required", [])}
+        page = (ROOT / "docs/reference/fleet-documents.md").read_text()
+        headings = {"Accelerators": "accelerator", "Power": "power", "Capacity": "capacity", "Kinds of purchase": "purchase",
+                    "Models": "model", "Performance parameters": "perfParms", "Service classes": "class",
+                    "Servers": "server", "Allocations": "allocation", "Load": "load", "Optimizer": "optimizer",
+                    "Start": "start"}
+        literal = re.compile(r"[\d.]+|true|false")
+        checked = 0
+        for section in re.split(r"^##+ ", page, flags=re.M)[1:]:
+            part = headings.get(section.partition("\n")[0])
+            tables = re.findall(r"^\| key \| value \| default \| meaning \|\n\|[- |]+\n((?:\|.*\n)+)", section, re.M) if part else []
+            for keys, default in re.findall(r"^\| (`[^|]+`) \| [^|]* \| ([^|]*?) ?\|", "".join(tables), re.M):
+                for key in re.findall(r"`([\w-]+)`", keys):
+                    value = parts[part].get(key) or parts["transfer"][key]
+                    without = "required" if (part, key) in required else value.get("x-without", "")
+                    texts = default.strip("` "), without
+                    if any(literal.fullmatch(text) for text in texts) or "enum" in value:
+                        checked += 1
+                        self.assertEqual(*texts, f"{part}.{key}")
+        self.assertGreater(checked, 35)
+
     def test_files_with_every_key_are_read(self):
         for name, documents in self.WHOLE.items():
             schema, seen = self.schemas[name], set()

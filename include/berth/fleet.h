@@ -130,7 +130,8 @@ class BERTH_EXPORT Fleet {
   Fleet& operator=(Fleet&&) noexcept;
   ~Fleet();
 
-  /// Unknown keys, and names that refer to nothing and may be misspelt.
+  /// Unknown keys, names that refer to nothing and may be misspelt, and missing limits of replicas
+  /// (maxBatchSize, atTokens) with what a plan assumes instead.
   std::vector<std::string> notes() const;
   /// One document that read() reads as the same fleet.
   std::string write() const;

@@ -5,6 +5,7 @@
 
 #include "berth/base/text.h"
 #include "berth/fleet/benchmark_files.h"
+#include "berth/library/planning.h"
 
 namespace berth::cli {
 namespace {
@@ -22,7 +23,7 @@ Status list_files(os::Env& env, const std::string& directory, int depth,
                   std::map<std::string, std::vector<std::string>>& files) {
   BERTH_ASSIGN(const auto names, env.list(directory));
   for (const auto& name : names) {
-    const std::string path = directory + "/" + name;
+    const std::string path = library::path_in(directory, name);
     BERTH_ASSIGN(const auto status, env.status(path));
     if (status.kind == os::FileStatus::Kind::directory && depth < kMostDepth)
       BERTH_TRY(list_files(env, path, depth + 1, files));

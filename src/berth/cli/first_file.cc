@@ -253,25 +253,26 @@ std::string first_flow(const std::string& name, const std::string& extension) {
 }
 
 std::string first_fleet() {
-  return R"json(// A fleet: how many of which accelerator these servers need, at the lowest cost.
+  return R"json(// A fleet: how many of which accelerator do these servers need, at the lowest cost?
 //   berth plan FILE                the plan
-//   berth plan FILE --candidates   each server on each accelerator, and why not
+//   berth plan FILE --candidates   each server on each accelerator, and what limits it
 // All keys: man berth-fleet. Money is in cents an hour, times in ms, loads in requests a minute.
 {
-  // What there is: memSize in GB, memBW in GB/s.
+  // The accelerators that can be used: memSize in GB, memBW in GB/s.
   "accelerators": [
     {"name": "L4", "type": "L4", "multiplicity": 1, "memSize": 24, "memBW": 300, "cost": 55},
     {"name": "H100", "type": "H100", "multiplicity": 1, "memSize": 80, "memBW": 3350, "cost": 310}
   ],
 
-  // How many of each type.
+  // The number of units of each type.
   "count": [
     {"type": "L4", "count": 12},
     {"type": "H100", "count": 2}
   ],
 
-  // How fast a model is on each: a step takes alpha + beta * requests + gamma * tokens that they
-  // attend to, in ms. berth fit computes these numbers from benchmark results.
+  // The speed of a model on each: a step takes alpha + beta * requests + gamma * tokens that they
+  // attend to, in ms. berth fit RESULTS -o FILE writes these numbers from benchmark results.
+  // A replica takes accCount accelerators. maxBatchSize requests of atTokens tokens fit its memory.
   "models": [
     {"name": "chat-8b", "acc": "L4", "accCount": 1, "maxBatchSize": 32, "atTokens": 1024,
      "perfParms": {"alpha": 77.7, "beta": 0.294, "gamma": 0.0007111}},
@@ -279,15 +280,18 @@ std::string first_fleet() {
      "perfParms": {"alpha": 8.3, "beta": 0.036, "gamma": 0.0000637}}
   ],
 
-  // What is promised: the time between tokens (slo-itl) and until the first one (slo-ttft).
+  // The latency targets: the time between tokens (slo-itl) and until the first one (slo-ttft).
   "serviceClasses": [
     {"name": "Interactive", "priority": 1, "modelTargets": [
       {"model": "chat-8b", "slo-itl": 120, "slo-ttft": 2000}]}
   ],
 
-  // What is served.
+  // The servers and their load. maxQueueSize is the number of requests that may wait at a replica;
+  // further ones are rejected. Without it (0), a replica rejects requests when its batch is full.
+  // Real lengths vary: add inTokensCv and outTokensCv, standard deviation / mean, to the load.
   "servers": [
     {"name": "assistant", "class": "Interactive", "model": "chat-8b", "minNumReplicas": 1,
+     "maxQueueSize": 64,
      "currentAlloc": {"load": {"arrivalRate": 300, "avgInTokens": 700, "avgOutTokens": 250}}}
   ]
 }

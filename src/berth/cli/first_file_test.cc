@@ -4,6 +4,7 @@
 
 #include "berth/experiment/program.h"
 #include "berth/fleet/fleet.h"
+#include "berth/fleet/missing_limits.h"
 #include "berth/flow/flow.h"
 
 namespace berth::cli {
@@ -76,7 +77,9 @@ TEST(FirstFile, FleetsCanBeRead) {
   ASSERT_TRUE(reading) << reading.error().message;
   EXPECT_TRUE(reading->notes.empty());
   EXPECT_TRUE(fleet::dangling_names(reading->system).empty());
-  EXPECT_EQ(reading->system.servers.size(), 1U);
+  ASSERT_EQ(reading->system.servers.size(), 1U);
+  EXPECT_GT(reading->system.servers.begin()->second.max_queue, 0);
+  EXPECT_TRUE(fleet::notes_on_missing_limits(reading->system).empty());
 }
 
 }  // namespace

@@ -1,12 +1,15 @@
 // berth fit: performance parameters from what benchmark tools measured.
 #include <algorithm>
+#include <array>
 
+#include "berth/base/text.h"
 #include "berth/cli/benchmark_input.h"
 #include "berth/cli/fit_view.h"
 #include "berth/cli/fleet_input.h"
 #include "berth/cli/metrics_input.h"
 #include "berth/cli/options.h"
 #include "berth/cli/print.h"
+#include "berth/fleet/missing_limits.h"
 #include "berth/fleet/performance_entry.h"
 
 namespace berth::cli {
@@ -35,7 +38,7 @@ struct FitCommandOptions {
     options.flag("--all", all, "Keep points with errors, few requests or cached prompts");
     options
         .value("-o,--write", write,
-               "Write perfParms into this fleet document; other values stay as they are")
+               "Write perfParms into this fleet document; all other text stays as it is")
         .named("MODEL.json");
     options.group("Check the fit");
     options.flag("--check", check, "Compare each measured point with the fit, with a chart");
@@ -86,6 +89,49 @@ Result<std::vector<fleet::Measured>> measured_of(os::Env& env,
   return std::move(input.measured);
 }
 
+std::string entry_name(const fleet::PerformanceEntry& entry) {
+  return fmt::format("{} on {}", clip(entry.model), clip(entry.accelerator));
+}
+
+/// Collects entries whose accCount is a guess, or is not that of the measured server.
+struct AcceleratorNotes {
+  std::vector<std::string> guessed, notes;
+
+  void add(const fleet::PerformanceEntry& entry, const fleet::WrittenPerformance& written) {
+    const int measured = entry.accelerators, before = written.accelerators;
+    if (measured == 0 && before == 0) guessed.push_back(entry_name(entry));
+    if (measured > 0 && before > 0 && measured != before)
+      notes.push_back(
+          fmt::format("{}: accCount is {}, and the measured server had {} accelerators. Correct "
+                      "accCount if it describes that server",
+                      entry_name(entry), before, measured));
+  }
+  std::vector<std::string> all() const {
+    auto all = notes;
+    if (!guessed.empty())
+      all.push_back(
+          fmt::format("{}: the files do not name the number of accelerators, so a plan assumes one "
+                      "for each replica. Correct accCount for a larger server (such as "
+                      "--tensor-parallel-size 2 of vLLM)",
+                      fleet::listed_entries(guessed)));
+    return all;
+  }
+};
+
+/// The notes on what the written entries still lack.
+std::vector<std::string> notes_on_limits(const std::string& path, const std::string& text,
+                                         const std::vector<fleet::PerformanceEntry>& entries) {
+  const auto reading = fleet::read_documents(std::array{fleet::Document{path, text}});
+  if (!reading)
+    return {fmt::format("berth plan cannot read the written file: {}", reading.error().message)};
+  fleet::MissingLimits missing;
+  for (const auto& [model, accelerator, accelerators, fit] : entries)
+    if (const auto assumed = fleet::assumed_for_entry(reading->system, model, accelerator))
+      missing.add(model, accelerator, reading->system.models.at(model).accelerators.at(accelerator),
+                  *assumed);
+  return missing.notes();
+}
+
 Status write_fits(os::Env& env, const std::vector<fleet::PerformanceEntry>& entries,
                   const std::string& path) {
   for (const auto& entry : entries)
@@ -97,16 +143,19 @@ Status write_fits(os::Env& env, const std::vector<fleet::PerformanceEntry>& entr
   if (env.status(path)) {
     BERTH_ASSIGN(text, env.read_file(path, kMostModelBytes));
   }
+  AcceleratorNotes notes;
+  std::vector<std::string> written_entries;
   for (const auto& entry : entries) {
     auto written = fleet::with_performance(text, entry);
     if (!written) return std::unexpected(within(path, std::move(written).error()));
-    text = *std::move(written);
+    notes.add(entry, *written);
+    written_entries.push_back(entry_name(entry) + (written->is_new ? " (a new entry)" : ""));
+    text = std::move(written->document);
   }
   BERTH_TRY(env.replace_user_file(path, text));
-  print_error(fmt::format("wrote {} to {}\n",
-                          entries.size() == 1 ? entries[0].model + " on " + entries[0].accelerator
-                                              : fmt::format("{} models", entries.size()),
-                          path));
+  print_error(fmt::format("wrote {} to {}\n", fleet::listed_entries(written_entries), path));
+  print_notes(notes.all());
+  print_notes(notes_on_limits(path, text, entries));
   return {};
 }
 

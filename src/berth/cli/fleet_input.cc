@@ -5,6 +5,7 @@
 #include "berth/base/text.h"
 #include "berth/base/units.h"
 #include "berth/cli/print.h"
+#include "berth/fleet/missing_limits.h"
 
 namespace berth::cli {
 namespace {
@@ -29,6 +30,11 @@ void print_notes(const std::vector<std::string>& notes) {
     print_error(fmt::format("note: {}\n", notes[i]));
   if (notes.size() > kMostNotes)
     print_error(fmt::format("note: {} more of the kind\n", notes.size() - kMostNotes));
+}
+
+void print_fleet_notes(const fleet::System& system) {
+  print_notes(fleet::dangling_names(system));
+  print_notes(fleet::notes_on_missing_limits(system));
 }
 
 void print_percentiles_note(const fleet::System& system, fleet::QueueModel model) {

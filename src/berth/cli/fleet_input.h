@@ -23,6 +23,9 @@ Result<std::vector<fleet::Request>> fleet_trace(os::Env& env, const std::string&
 /// Prints each note as a line on standard error, and of very many only the first 20.
 void print_notes(const std::vector<std::string>& notes);
 
+/// Prints notes on names that refer to nothing, and on missing limits of replicas.
+void print_fleet_notes(const fleet::System& system);
+
 /// Notes that the reference model leaves targets for percentiles out, where there are any.
 void print_percentiles_note(const fleet::System& system, fleet::QueueModel model);
 

@@ -29,7 +29,7 @@ Result<std::vector<std::string>> notes_on_left(os::Env& env, const std::string& 
   BERTH_ASSIGN(const auto names, env.list(directory));
   for (const auto& name : names) {
     if (!name.ends_with(kManifestSuffix) || written.contains(name)) continue;
-    const auto path = directory + "/" + name;
+    const auto path = library::path_in(directory, name);
     if (is_ours(env, path).value_or(false))
       notes.push_back(fmt::format("{}: from an earlier plan; this plan has no such server", path));
   }
@@ -94,7 +94,8 @@ Result<std::vector<fleet::Manifest>> write_manifests(os::Env& env, const fleet::
   BERTH_ASSIGN(auto manifests, fleet::manifests(system, plan, options));
   BERTH_TRY(env.make_user_directory(*given.directory, 0777));
   for (auto& manifest : manifests) {
-    manifest.file = *given.directory + "/" + manifest.name + std::string(kManifestSuffix);
+    manifest.file =
+        library::path_in(*given.directory, manifest.name + std::string(kManifestSuffix));
     if (!env.status(manifest.file)) continue;
     BERTH_ASSIGN(const bool ours, is_ours(env, manifest.file));
     if (!ours)

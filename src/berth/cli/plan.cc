@@ -5,6 +5,7 @@
 
 #include "berth/base/text.h"
 #include "berth/base/units.h"
+#include "berth/cli/candidates_view.h"
 #include "berth/cli/fleet_input.h"
 #include "berth/cli/fleet_view.h"
 #include "berth/cli/json_output.h"
@@ -287,27 +288,6 @@ std::string summary_text(const fleet::Plan& plan) {
   return text;
 }
 
-std::string candidates_text(const fleet::Candidates& all) {
-  Table table({"server", "accelerator", "replicas", "batch", "req/min each", "cost", "ITL ms",
-               "TTFT ms", "W", "value", "why"});
-  for (std::size_t s = 0; s < all.servers.size(); ++s) {
-    const auto of = all.of(s);
-    for (std::size_t a = 0; a < all.accelerators.size(); ++a) {
-      const auto c = std::ranges::find(of, a, &fleet::Candidate::accelerator);
-      const auto refusal = all.refusals[s * all.accelerators.size() + a];
-      if (c == of.end())
-        table.add({all.servers[s], all.accelerators[a], "-", "-", "-", "-", "-", "-", "-", "-",
-                   std::string(fleet::name(refusal))});
-      else
-        table.add({all.servers[s], all.accelerators[a], fmt::format("{}", c->replicas),
-                   fmt::format("{}", c->batch), figure(60 * c->rate_per_s, 1), figure(c->cost),
-                   figure(c->itl_ms), figure(c->ttft_ms), watts_text(c->watts), figure(c->value),
-                   fmt::format("in; {} binds", fleet::name(c->binding))});
-    }
-  }
-  return table.text();
-}
-
 struct Range {
   Setting setting;
   double first = 0, last = 0, step = 0;
@@ -348,7 +328,7 @@ Result<int> sweep(fleet::System system, const fleet::Execution& means, const Pla
   for (int i = 0; range.first + i * range.step <= range.last + 1e-9 * range.step; ++i) {
     const double value = range.first + i * range.step;
     BERTH_TRY(set_fleet_value("--sweep", system, range.setting.path, value));
-    if (i == 0) print_notes(fleet::dangling_names(system));
+    if (i == 0) print_fleet_notes(system);
     if (!only_limits) made = fleet::candidates(system, system.options.model, means);
     const auto plan = fleet::solve(system, made, system.options, means);
     steps.push_back({value, plan.cost, plan.proof.value, plan.proof.gap, plan.proof.unserved});
@@ -433,13 +413,13 @@ Result<int> plan(os::Env& env, const PlanOptions& given) {
   if (!given.day.wanted()) print_notes(notes_on_pairs(system));
   BERTH_ASSIGN(const auto means, means_of(env, given));
   if (given.day.wanted()) {
-    print_notes(fleet::dangling_names(system));
+    print_fleet_notes(system);
     return plan_and_print_day(env, system, given.day, means, given.json, given.fail_unserved);
   }
   if (!given.sweep.empty()) return sweep(std::move(system), means, given);
-  print_notes(fleet::dangling_names(system));
+  print_fleet_notes(system);
   const auto made = fleet::candidates(system, options.model, means);
-  if (only_candidates) print(candidates_text(made));
+  if (only_candidates) print(candidates_text(system, made));
   if (only_candidates && !given.fail_unserved) return 0;
   const auto solved = fleet::solve(system, made, options, means);
   std::vector<fleet::Manifest> written;

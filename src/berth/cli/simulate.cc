@@ -388,6 +388,7 @@ Result<int> simulate(os::Env& env, const SimulateOptions& given) {
   BERTH_ASSIGN(const auto documents, fleet_documents(env, given.path));
   BERTH_ASSIGN(const auto reading, fleet::read_documents(documents));
   print_notes(reading.notes);
+  print_fleet_notes(reading.system);
   std::vector<fleet::Request> trace;
   if (given.trace) {
     BERTH_ASSIGN(trace, fleet_trace(env, *given.trace));

@@ -8,6 +8,7 @@
 #include "berth/cli/print.h"
 #include "berth/cli/shared_options.h"
 #include "berth/cli/table.h"
+#include "berth/fleet/missing_limits.h"
 #include "berth/fleet/server_size.h"
 
 namespace berth::cli {
@@ -142,6 +143,15 @@ std::string size_text(const fleet::ServerSize& size) {
   return text + "\n" + now_text(size) + "\n" + best_text(size) + "\n";
 }
 
+/// The notes on missing limits of the server's replicas.
+std::vector<std::string> notes_on_server(const fleet::System& system, const std::string& name) {
+  const auto server = system.servers.find(name);
+  if (server == system.servers.end()) return {};
+  fleet::System alone{system.accelerators, {},        system.models,
+                      system.classes,      {*server}, system.options};
+  return fleet::notes_on_missing_limits(alone);
+}
+
 Result<int> size(os::Env& env, const SizeOptions& given) {
   BERTH_ASSIGN(const auto documents, fleet_documents(env, given.path));
   BERTH_ASSIGN(auto reading, fleet::read_documents(documents));
@@ -154,6 +164,7 @@ Result<int> size(os::Env& env, const SizeOptions& given) {
     BERTH_TRY(set_fleet_value("--load", system, "server." + given.server + ".arrivalRate", rate));
   }
   print_percentiles_note(system, system.options.model);
+  print_notes(notes_on_server(system, given.server));
   BERTH_ASSIGN(const auto found, fleet::size_server(system, given.server, given.question,
                                                     planning_execution(given.percentiles)));
   print(given.json ? fleet::size_json(found) + "\n" : size_text(found));

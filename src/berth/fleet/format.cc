@@ -36,7 +36,8 @@ constexpr KeyFormat kAcceleratorKeys[] = {
     {"memBW", kFigure, "memory bandwidth in GB/s", "0"},
     {"power", f::map_of(kPowerFormat), "its power curve", "0 W"},
     {"cost", kMoney, "cents an hour", "0"},
-    {"resource", kText, "its name as a resource of Kubernetes", "nvidia.com/gpu"},
+    {"resource", kText, "its name as a resource of Kubernetes",
+     "nvidia.com/gpu; amd.com/gpu for types such as MI300X"},
     {"nodeSelector", kTexts, "labels of the nodes of Kubernetes that have it", "none"},
 };
 constexpr KeyFormat kPurchaseKeys[] = {
@@ -47,9 +48,9 @@ constexpr KeyFormat kPurchaseKeys[] = {
 constexpr ValueFormat kPurchase = f::map_of(kPurchaseFormat);
 constexpr KeyFormat kCapacityKeys[] = {
     {"type", kText, "the type of accelerators", "", true},
-    {"count", kCount, "the number of available units", "those of its kinds of purchase"},
+    {"count", kCount, "the number of available units", "the sum of its kinds of purchase"},
     {"purchase", f::list_of(kPurchase), "the units of each kind of purchase",
-     "by the accelerator's cost"},
+     "priced by the accelerator's cost"},
 };
 constexpr KeyFormat kTransferKeys[] = {
     {"fixed", kTime, "ms a request", "0"},
@@ -63,7 +64,7 @@ constexpr KeyFormat kPerformanceKeys[] = {
     {"ttftOffset", kTime, "ms of the first token outside of steps", "0"},
     {"form", f::one_of(kFormNames.all()), "how the terms of a step are combined", "sum"},
     {"transfer", f::map_of(kTransferFormat), "from a replica that prefills to one that decodes",
-     "no such replicas"},
+     "none"},
 };
 constexpr KeyFormat kModelKeys[] = {
     {"name", kText, "the model", "", true},
@@ -92,7 +93,7 @@ constexpr ValueFormat kTarget = f::map_of(kTargetFormat);
 constexpr KeyFormat kClassKeys[] = {
     {"name", kText, "its name in servers", "", true},
     {"priority", f::whole(1, kLowestPriority), "1 is served first", "100"},
-    {"modelTargets", f::list_of(kTarget), "the targets of this class", "nothing"},
+    {"modelTargets", f::list_of(kTarget), "the targets of this class", "none"},
 };
 constexpr KeyFormat kBinKeys[] = {
     {"tokens", f::number_between(0), "the length of these requests", "", true},
@@ -108,11 +109,11 @@ constexpr KeyFormat kLoadKeys[] = {
     {kLengthKeys[0].mean, kTokens, "tokens of a prompt, on average", kByHistogram},
     {kLengthKeys[0].cv, kVariation, "the coefficient of variation of these tokens", kByHistogram},
     {kLengthKeys[0].histogram, kHistogram, "the distribution of prompt lengths",
-     "by mean and deviation"},
+     "from the mean and the variation"},
     {kLengthKeys[1].mean, kTokens, "tokens of an answer, on average", kByHistogram},
     {kLengthKeys[1].cv, kVariation, "the coefficient of variation of these tokens", kByHistogram},
     {kLengthKeys[1].histogram, kHistogram, "the distribution of output lengths",
-     "by mean and deviation"},
+     "from the mean and the variation"},
 };
 constexpr ValueFormat kPart = f::map_of(kAllocationFormat);
 constexpr KeyFormat kAllocationKeys[] = {
@@ -123,23 +124,22 @@ constexpr KeyFormat kAllocationKeys[] = {
     {"cost", kFigure, "cents an hour in total", "0"},
     {"itlAverage", f::number(), "ms between two tokens, as planned", "0"},
     {"ttftAverage", f::number(), "ms to the first token, as planned", "0"},
-    {"load", f::map_of(kLoadFormat), "the model that it serves", "idle"},
+    {"load", f::map_of(kLoadFormat), "the load of the server", "idle"},
     {"watts", f::number(), "as plans write it; not read", ""},
     {"ttftPercentiles", f::any(), "as plans write it; not read", ""},
     {"itlPercentiles", f::any(), "as plans write it; not read", ""},
     {"method", f::any(), "as plans write it; not read", ""},
     {"spot", f::any(), "as plans write it; not read", ""},
-    {"parts", f::list_of(kPart), "the parts of a mix, or of separate prefill and decode",
-     "it is one"},
+    {"parts", f::list_of(kPart), "the parts of a mix, or of separate prefill and decode", "none"},
 };
 constexpr KeyFormat kStartKeys[] = {
     {"image", kText, "the image of its container", "none"},
     {"command", kWords, "the program and its words", "the image's"},
     {"args", kWords, "the arguments", "none"},
-    {"port", f::whole(0, kMostPort), "the port on which it listens", "8000"},
+    {"port", f::whole(0, kMostPort), "the port on which it listens", "none"},
     {"env", kTexts, "environment variables", "none"},
-    {"cpu", f::number(0, kMostCores), "cores of a replica", "not limited"},
-    {"memSize", f::number(0, kMostGigabytes), "GB of memory of a replica", "not limited"},
+    {"cpu", f::number(0, kMostCores), "cores of a replica", "no limit; 1 with --start"},
+    {"memSize", f::number(0, kMostGigabytes), "GB of memory of a replica", "no limit"},
 };
 constexpr KeyFormat kServerKeys[] = {
     {"name", kText, "the name of the server", "", true},
@@ -147,12 +147,13 @@ constexpr KeyFormat kServerKeys[] = {
     {"model", kText, "the model that it serves", ""},
     {"keepAccelerator", f::flag(), "whether it keeps its current accelerator", "false"},
     {"minNumReplicas", kReplicas, "the minimum number of replicas", "0"},
-    {"maxBatchSize", kRequests, "concurrent requests in a replica", "by the model"},
-    {"maxQueueSize", kRequests, "requests that wait at a replica", "by the batch"},
+    {"maxBatchSize", kRequests, "concurrent requests in a replica", "chosen by the planner"},
+    {"maxQueueSize", kRequests, "requests that may wait at a replica; further ones are rejected",
+     "0"},
     {"spot", f::flag(), "it may run on spot capacity", "false"},
-    {"currentAlloc", f::map_of(kAllocationFormat), "its current allocation and load", "nothing"},
-    {"desiredAlloc", f::map_of(kAllocationFormat), "the allocation of an earlier plan", "nothing"},
-    {"start", f::map_of(kStartFormat), "how a replica is started", "by the model"},
+    {"currentAlloc", f::map_of(kAllocationFormat), "its current allocation and load", "none"},
+    {"desiredAlloc", f::map_of(kAllocationFormat), "the allocation of an earlier plan", "none"},
+    {"start", f::map_of(kStartFormat), "how a replica is started", "the model's"},
 };
 constexpr KeyFormat kOptimizerKeys[] = {
     {"unlimited", f::flag(), "whether to ignore capacity", "false"},
@@ -164,7 +165,7 @@ constexpr KeyFormat kOptimizerKeys[] = {
      "false"},
     {"saturationPolicy", f::one_of(kSaturationNames.all()),
      "how the remaining capacity is distributed", "None"},
-    {"powerBudget", kFigure, "the power budget of the plan in watts", "any"},
+    {"powerBudget", kFigure, "the power budget of the plan in watts", "no limit"},
     {"solver", f::one_of(kSolverNames.all()), "how accelerators are chosen for servers", "optimal"},
     {"model", f::one_of(kModelNames.all()), "the model of a replica's queue", "calibrated"},
 };

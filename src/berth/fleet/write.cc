@@ -7,7 +7,6 @@
 #include "berth/base/units.h"
 #include "berth/fleet/manifests.h"
 #include "berth/fleet/names.h"
-#include "berth/fleet/performance_entry.h"
 #include "berth/fleet/server_size.h"
 
 namespace berth::fleet {
@@ -293,41 +292,6 @@ std::string whole_dump(Json json) {
   return dump(json);
 }
 
-/// The value of a key in any case; nullptr: none.
-Json* find_key(Json& map, std::string_view key) {
-  for (auto& [name, value] : map.items())
-    if (lower(name) == lower(key)) return &value;
-  return nullptr;
-}
-
-/// The list of models, with or without its wrappers; a new one where there is none.
-Result<Json*> models_of(Json& document) {
-  if (!document.is_object()) return fail(ErrorKind::invalid, "expected an object");
-  Json* at = &document;
-  bool is_wrapped = false;
-  for (const std::string_view wrapper : {"system", "modelData"})
-    if (Json* inner = find_key(*at, wrapper); inner != nullptr && inner->is_object()) {
-      at = inner;
-      is_wrapped = wrapper == "modelData";
-    }
-  if (Json* models = find_key(*at, "models"); models != nullptr) {
-    if (!models->is_array()) return fail(ErrorKind::invalid, "models: expected a list");
-    return models;
-  }
-  if (!is_wrapped) at = &((*at)["modelData"] = Json::object());
-  return &((*at)["models"] = Json::array());
-}
-
-bool is_text(Json& map, std::string_view key, const std::string& text) {
-  const Json* value = map.is_object() ? find_key(map, key) : nullptr;
-  return value != nullptr && value->is_string() && value->get<std::string>() == text;
-}
-
-Json& value_of(Json& map, const std::string& key) {
-  Json* found = find_key(map, key);
-  return found != nullptr ? *found : map[key];
-}
-
 }  // namespace
 
 std::string write_document(const System& system) {
@@ -428,42 +392,6 @@ std::string size_json(const ServerSize& size) {
 std::string best_json(const ServerSize& size) {
   BERTH_ASSERT(size.best);
   return whole_dump(candidate_json(size.accelerators.at(*size.best), size.model));
-}
-
-Result<std::string> with_performance(std::string_view document, const PerformanceEntry& entry) {
-  Json json = Json::object();
-  if (!document.empty()) {
-    BERTH_ASSIGN(json, parse_json(document));
-  }
-  BERTH_ASSIGN(Json* const models, models_of(json));
-  Json* model = nullptr;
-  for (Json& each : *models)
-    if (is_text(each, "name", entry.model) && is_text(each, "acc", entry.accelerator))
-      model = &each;
-  if (model == nullptr) {
-    models->push_back({{"name", entry.model}, {"acc", entry.accelerator}});
-    model = &models->back();
-    (*model)["accCount"] = std::max(1, entry.accelerators);
-  }
-  Json& parameters = value_of(*model, "perfParms");
-  if (!parameters.is_object()) parameters = Json::object();
-  const Fit& fit = entry.fit;
-  for (std::size_t i = 0; i < kTerms; ++i) {
-    const auto term = static_cast<Term>(i);
-    const bool is_old = term == Term::alpha || term == Term::beta || term == Term::gamma;
-    Json* const earlier = find_key(parameters, name(term));
-    if (!fit.determined[i] && !is_old) {
-      if (earlier != nullptr) *earlier = nullptr;
-    } else {
-      // More digits than this no measurement has. A betaPrefill of 0 would stand for beta.
-      const double least = term == Term::beta_prefill ? 1e-9 : 0;
-      value_of(parameters, std::string(name(term))) =
-          *parse_number(fmt::format("{:.6g}", std::max(least, fit.parameters.ms.at(i))));
-    }
-  }
-  value_of(parameters, "form") = name(fit.parameters.form);
-  make_whole(parameters);
-  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
 }  // namespace berth::fleet

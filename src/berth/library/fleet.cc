@@ -5,6 +5,7 @@
 #include <type_traits>
 
 #include "berth/base/text.h"
+#include "berth/fleet/missing_limits.h"
 #include "berth/fleet/server_size.h"
 #include "berth/library/fleet_convert.h"
 #include "berth/library/planning.h"
@@ -74,7 +75,9 @@ Result<Fleet> Fleet::read_path(const std::string& path) {
 
 std::vector<std::string> Fleet::notes() const {
   auto notes = state_->notes;
-  for (auto& name : fleet::dangling_names(state_->system)) notes.push_back(std::move(name));
+  for (auto& note : fleet::dangling_names(state_->system)) notes.push_back(std::move(note));
+  for (auto& note : fleet::notes_on_missing_limits(state_->system))
+    notes.push_back(std::move(note));
   return notes;
 }
 

@@ -51,6 +51,10 @@ void on_all_cores(std::size_t count, const std::function<void(std::size_t)>& bod
 
 }  // namespace
 
+std::string path_in(std::string_view directory, std::string_view name) {
+  return fmt::format("{}{}{}", directory, directory.ends_with('/') ? "" : "/", name);
+}
+
 Result<std::vector<fleet::Document>> fleet_documents(os::Env& env, const std::string& path) {
   BERTH_ASSIGN(const auto status, env.status(path));
   std::vector<std::string> files{path};
@@ -58,7 +62,7 @@ Result<std::vector<fleet::Document>> fleet_documents(os::Env& env, const std::st
     BERTH_ASSIGN(const auto names, env.list(path));
     files.clear();
     for (const auto& name : names)
-      if (name.ends_with(".json")) files.push_back(path + "/" + name);
+      if (name.ends_with(".json")) files.push_back(path_in(path, name));
     if (files.empty()) return fail(ErrorKind::not_found, "{}: no .json file in it", path);
   }
   std::vector<fleet::Document> documents;

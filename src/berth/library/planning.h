@@ -11,6 +11,8 @@
 
 namespace berth::library {
 
+/// "results/a.json" for the name `a.json` in the directory `results` or `results/`.
+std::string path_in(std::string_view directory, std::string_view name);
 /// Reads the file, or every .json file of the directory. not_found: the directory has none.
 Result<std::vector<fleet::Document>> fleet_documents(os::Env& env, const std::string& path);
 

@@ -60,7 +60,7 @@ Result<fleet::System> read_system(os::Env& env, const std::string& path) {
   BERTH_ASSIGN(const auto documents, fleet_documents(env, path));
   BERTH_ASSIGN(auto reading, fleet::read_documents(documents));
   print_notes(reading.notes);
-  print_notes(fleet::dangling_names(reading.system));
+  print_fleet_notes(reading.system);
   if (reading.system.servers.empty())
     return fail(ErrorKind::invalid, "{}: contains no server", path);
   if (reading.system.options.power_budget_w)

@@ -77,7 +77,7 @@ Result<int> serve(os::Env& env, const ServeOptions& given) {
     BERTH_ASSIGN(auto reading, fleet::read_documents(documents));
     print_notes(reading.notes);
     options.system = std::move(reading.system);
-    print_notes(fleet::dangling_names(options.system));
+    print_fleet_notes(options.system);
   }
   options.fleets.planner_name = given.path.empty() ? "the server's fleet" : given.path;
   options.percentiles = given.percentiles;
