@@ -46,6 +46,7 @@ class Command {
 
   os::Env& env_;
   std::string name_;
+  const Duration most_;  // time limit of the command
   std::function<void()> ended_;
   std::optional<os::Child> child_;  // at work
   CommandEnd outcome_;
