@@ -267,8 +267,8 @@ class OnSlurm(Case):
         self.assertIn(b"12 of 12", self.berth("cluster", "probe", "hpc").out)
 
     def test_a_probe_names_a_partition_that_does_not_exist(self):
-        self.cluster("  partitions: [man, nosuch]\n")
-        error = (f"{self.dir}/clusters.yaml:4: hpc.partitions: partition 'man' does not exist (did you mean 'main'?), "
+        self.cluster("  partitions: [mains, nosuch]\n")
+        error = (f"{self.dir}/clusters.yaml:4: hpc.partitions: partition 'mains' does not exist (did you mean 'main'?), "
                  "partition 'nosuch' does not exist; Slurm has closed, main")
         self.assertEqual(self.berth("cluster", "probe", "hpc", code=2).out.decode(), error + "\n")
         self.cluster("  partitions: [main, nosuch]\n")

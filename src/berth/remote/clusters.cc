@@ -85,8 +85,9 @@ std::unexpected<Error> no_cluster(const std::string& name, const std::string& fi
                 file);
   std::vector<std::string> names;
   for (const auto& entry : entries) names.push_back(entry.name);
+  constexpr std::size_t kFewest = 4;  // letters of a name that has near ones
   auto near = near_miss(name, names);
-  if (near.empty()) near = nearest_of(name, names);
+  if (near.empty() && name.size() >= kFewest) near = nearest_of(name, names);
   return fail(ErrorKind::not_found, "no cluster '{}'{}: {} has {}", clip(name),
               near.empty() ? "" : fmt::format("; did you mean '{}'?", near), file,
               join(names, ", "));

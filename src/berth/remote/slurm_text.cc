@@ -207,11 +207,12 @@ Result<std::vector<SlurmPartition>> read_slurm_partitions(std::string_view text)
 
 std::string missing_partitions(std::span<const std::string> named,
                                std::span<const std::string> existing) {
+  constexpr std::size_t kFewest = 4;  // letters of a name that has near ones
   std::vector<std::string> missing;
   for (const auto& name : named) {
     if (std::ranges::find(existing, name) != existing.end()) continue;
     auto near = near_miss(name, existing);
-    if (near.empty()) near = nearest_of(name, existing);
+    if (near.empty() && name.size() >= kFewest) near = nearest_of(name, existing);
     missing.push_back(
         fmt::format("partition '{}' does not exist{}", clip(name),
                     near.empty() ? "" : fmt::format(" (did you mean '{}'?)", clip(near))));

@@ -93,7 +93,7 @@ SlurmPhase phase_of(const SlurmJob& job);
 std::string_view ended_because(const SlurmJob& job);
 
 /// Returns an error message about the `named` partitions that do not exist, with near names and all
-/// existing partitions: "partition 'gup' does not exist (did you mean 'gpu'?); Slurm has gpu,
+/// existing partitions: "partition 'gpus' does not exist (did you mean 'gpu'?); Slurm has gpu,
 /// main". Returns "" if all of them exist.
 std::string missing_partitions(std::span<const std::string> named,
                                std::span<const std::string> existing);
