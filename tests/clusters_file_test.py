@@ -113,7 +113,8 @@ class ClustersFile(Case):
 
     def test_a_key_is_written_with_its_whole_path(self):
         for given, written in (("keys/lab", str(self.dir / "keys/lab")), ("~/.ssh/lab", "~/.ssh/lab"), ("/k", "/k")):
-            self.berth("cluster", "add", "lab", "a", "--key", given)
+            added = self.berth("cluster", "add", "lab", "a", "--key", given)
+            self.assertRegex(added.err.decode(), r"\Aberth: warning: there is no key file /[^\n]+\n\Z")
             self.assertIn(f"- \"a {written}\"\n", self.file.read_text())
             self.berth("cluster", "remove", "lab")
 
@@ -146,6 +147,20 @@ class ClustersFile(Case):
                     done = self.house.run("cluster", *words, **nobody)
                     self.assertEqual(done.code, 3, done)
                     self.assertIn(f"{part}{self.file}: Permission denied", self.one_line(done))
+
+    def test_a_cluster_that_cannot_be_asked_hides_no_other(self):
+        self.house.environment["HOME"] = str(self.dir)
+        for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_PROFILE"):
+            self.house.environment.pop(name, None)
+        self.file.write_text("cloud: {kind: ec2, region: eu-west-1, image: ami-1}\n"
+                             "lab: {kind: ssh, hosts: ['127.0.0.1:1']}\n")
+        lines = self.berth("cluster", "probe", code=3).out.decode().splitlines()
+        self.assertTrue(lines[0].startswith("lab/127.0.0.1:1: "), lines)
+        self.assertTrue(lines[1].startswith("cloud: no credentials"), lines)
+        probed = json.loads(self.berth("--json", "cluster", "probe", code=3).out)
+        self.assertEqual([each["cluster"] for each in probed["errors"]], ["cloud"])
+        self.file.write_text(self.file.read_text() + "wrong: {kind: ssh, hosts: []}\n")
+        self.assertIn("wrong: ", self.berth("cluster", "probe", code=2).out.decode())
 
     def test_an_age_has_its_unit(self):
         self.berth("cluster", "add", "lab", "some.invalid")

@@ -87,16 +87,66 @@ Result<std::vector<remote::ClusterEntry>> entries_of(os::Env& env, const Cluster
   return entries;
 }
 
-/// The exit code of a probe: 2 if the file has an error, 3 if something does not answer.
-int code_of(const std::vector<HostProbed>& hosts, const std::vector<Ec2Probed>& ec2,
-            const std::vector<SlurmProbed>& slurm) {
+/// The answers of clusters, and the errors of those that could not be asked.
+struct ProbedAll {
+  std::vector<HostProbed> hosts = {};
+  std::vector<Ec2Probed> ec2 = {};
+  std::vector<SlurmProbed> slurm = {};
+  std::vector<std::pair<std::string, Error>> errors = {};  ///< By the names of clusters.
+
+  /// 2 if the clusters file has an error, and otherwise 3 if something does not answer.
+  int code() const;
+};
+
+int ProbedAll::code() const {
+  std::vector<int> codes{0};
+  for (const auto& [cluster, error] : errors) codes.push_back(exit_code(error.kind));
   for (const auto& one : slurm)
-    if (!one.entry) return exit_code(one.entry.error().kind);
+    if (!one.entry) codes.push_back(exit_code(one.entry.error().kind));
+  const int wrong_file = exit_code(ErrorKind::invalid);
+  if (std::ranges::find(codes, wrong_file) != codes.end()) return wrong_file;
   const bool good =
+      errors.empty() &&
       std::ranges::all_of(hosts, [](const HostProbed& one) { return one.offer.has_value(); }) &&
       std::ranges::all_of(ec2, &Ec2Probed::good) &&
       std::ranges::all_of(slurm, [](const SlurmProbed& one) { return one.partitions.has_value(); });
   return good ? 0 : exit_code(ErrorKind::busy);
+}
+
+Status probe(os::Env& env, const remote::ClusterEntry& entry, ProbedAll& all) {
+  if (entry.kind == "slurm") {
+    BERTH_ASSIGN(auto probed, probe_slurm(env, entry));
+    all.slurm.push_back(std::move(probed));
+  } else if (entry.kind == "ec2") {
+    BERTH_ASSIGN(auto probed, probe_ec2(env, entry));
+    all.ec2.push_back(std::move(probed));
+  } else {
+    BERTH_ASSIGN(auto probed, probe_hosts(env, entry));
+    std::ranges::move(probed, std::back_inserter(all.hosts));
+  }
+  return {};
+}
+
+std::string probed_json(const ProbedAll& all) {
+  JsonWriter json;
+  json.object().add("version", 1);
+  add_list(json, "hosts", all.hosts);
+  add_list(json, "ec2", all.ec2);
+  add_list(json, "slurm", all.slurm);
+  json.key("errors").array();
+  for (const auto& [cluster, error] : all.errors)
+    json.object().add("cluster", cluster).add("error", error.message).end();
+  return json.end().end().take() + "\n";
+}
+
+std::string probed_text(const ProbedAll& all) {
+  std::string text;
+  for (const auto& one : all.ec2) text += to_text(one);
+  for (const auto& one : all.slurm) text += to_text(one);
+  text += to_text(all.hosts);
+  for (const auto& [cluster, error] : all.errors)
+    text += fmt::format("{}: {}\n", cluster, error.message);
+  return text;
 }
 
 Result<std::string> no_clusters(os::Env& env) {
@@ -107,39 +157,17 @@ Result<std::string> no_clusters(os::Env& env) {
 Result<int> probe_clusters(os::Env& env, const ClusterOptions& options) {
   os::install_stop_signals();
   BERTH_ASSIGN(const auto entries, entries_of(env, options));
-  std::vector<HostProbed> hosts;
-  std::vector<Ec2Probed> ec2;
-  std::vector<SlurmProbed> slurm;
+  ProbedAll all;
   for (const auto& entry : entries) {
-    if (entry.kind == "slurm") {
-      BERTH_ASSIGN(slurm.emplace_back(), probe_slurm(env, entry));
-      continue;
-    }
-    if (entry.kind == "ec2") {
-      BERTH_ASSIGN(ec2.emplace_back(), probe_ec2(env, entry));
-      continue;
-    }
-    BERTH_ASSIGN(auto probed, probe_hosts(env, entry));
-    std::ranges::move(probed, std::back_inserter(hosts));
+    const auto probed = probe(env, entry, all);
+    if (probed) continue;
+    if (entries.size() == 1 || probed.error().kind == ErrorKind::interrupted)
+      return std::unexpected(probed.error());
+    all.errors.emplace_back(entry.name, probed.error());
   }
-  const int code = code_of(hosts, ec2, slurm);
-  if (options.json) {
-    JsonWriter json;
-    json.object().add("version", 1);
-    add_list(json, "hosts", hosts);
-    add_list(json, "ec2", ec2);
-    add_list(json, "slurm", slurm);
-    print(json.end().take() + "\n");
-    return code;
-  }
-  for (const auto& one : ec2) print(to_text(one));
-  for (const auto& one : slurm) print(to_text(one));
-  print(to_text(hosts));
-  if (entries.empty()) {
-    BERTH_ASSIGN(const auto text, no_clusters(env));
-    print(text);
-  }
-  return code;
+  BERTH_ASSIGN(const auto none, no_clusters(env));
+  print(options.json ? probed_json(all) : entries.empty() ? none : probed_text(all));
+  return all.code();
 }
 
 Result<int> list_clusters(os::Env& env, const ClusterOptions& options) {
@@ -169,13 +197,25 @@ Result<int> list_clusters(os::Env& env, const ClusterOptions& options) {
   return code;
 }
 
-/// The hosts of the command line as the clusters file has them, each with the key.
-Result<std::vector<std::string>> hosts_to_add(os::Env& env, const ClusterOptions& options) {
-  std::string key = options.key;
-  if (!key.empty() && !key.starts_with('/') && !key.starts_with("~/")) {
+/// The key with its whole path, because runs start in other directories; "~/" stays. Warns if the
+/// file does not exist.
+Result<std::string> key_to_add(os::Env& env, std::string key) {
+  if (key.empty()) return key;
+  std::string path = key;
+  if (key.starts_with("~/")) {
+    path = env.variable("HOME").value_or("") + key.substr(1);
+  } else if (!key.starts_with('/')) {
     BERTH_ASSIGN(const auto here, env.real_path("."));
-    key = here + "/" + key;  // runs start in other directories
+    path = key = here + "/" + key;
   }
+  if (!env.status(path))
+    print_error(fmt::format("berth: warning: there is no key file {}\n", path));
+  return key;
+}
+
+/// The hosts of the command line as the clusters file has them, each with the key.
+Result<std::vector<std::string>> hosts_to_add(const ClusterOptions& options,
+                                              const std::string& key) {
   std::vector<std::string> hosts, seen;
   for (const auto& host : options.hosts) {
     hosts.push_back(key.empty() ? host : host + " " + key);
@@ -203,7 +243,8 @@ Result<std::string> added(os::Env& env, const std::string& text, const std::stri
 
 Result<int> add_cluster(os::Env& env, const ClusterOptions& options) {
   const std::string& name = options.name;
-  BERTH_ASSIGN(const auto hosts, hosts_to_add(env, options));
+  BERTH_ASSIGN(const auto key, key_to_add(env, options.key));
+  BERTH_ASSIGN(const auto hosts, hosts_to_add(options, key));
   BERTH_ASSIGN(const auto file, remote::clusters_file(env));
   BERTH_TRY(remote::edit_clusters(
       env, [&](const std::string& text) { return added(env, text, file, name, hosts); }));

@@ -234,7 +234,7 @@ void Slurm::see(Job& job, const SlurmJob* seen) {
     job.reason = std::move(why);
     job.state = Job::State::over;
   };
-  if (seen == nullptr) return over("Slurm does not know it any more");
+  if (seen == nullptr) return over("Slurm has no record of it");
   const auto phase = phase_of(*seen);
   if (phase == SlurmPhase::over || phase == SlurmPhase::ending) {
     const auto why = ended_because(*seen);
@@ -247,7 +247,7 @@ void Slurm::see(Job& job, const SlurmJob* seen) {
     job.reason = seen->reason;
     if (job.state == Job::State::waits) return;
     job.unwanted = !job.taken;  // its agent is gone
-    return over("it was put back into the queue");
+    return over("Slurm requeued it");
   }
   if (seen->left) job.ends = env_.now() + *seen->left;
   if (job.state != Job::State::waits) return;
@@ -417,7 +417,8 @@ std::string Slurm::waiting_for() const {
                                                         : ": " + job->reason));
   }
   if (nodes_error_) waiting.push_back(nodes_error_->message);
-  return waiting.empty() ? "Slurm jobs, which are at their limit" : join(waiting, ", ");
+  return waiting.empty() ? fmt::format("all {} Slurm jobs of the cluster are in use", options_.most)
+                         : join(waiting, ", ");
 }
 
 Result<std::optional<Mono>> Slurm::keepalive(cluster::AllocId id) {
