@@ -123,8 +123,8 @@ class ClustersFile(Case):
         self.berth("cluster", "add", "desk", "b")
         for words, part in (
                 (["probe", "lba"], f"no cluster 'lba': {self.file} has lab, desk"),
-                (["probe", "labs"], f"no cluster 'labs'; did you mean 'lab'?: {self.file} has lab, desk"),
-                (["remove", "labs"], f"no cluster 'labs'; did you mean 'lab'?: {self.file} has lab, desk"),
+                (["probe", "labs"], f"no cluster 'labs'; did you mean 'lab'? ({self.file} has lab, desk)"),
+                (["remove", "labs"], f"no cluster 'labs'; did you mean 'lab'? ({self.file} has lab, desk)"),
                 (["add", "lab", "c"], "cluster 'lab' already exists; choose another name, or remove it first: "
                                       "berth cluster remove lab"),
                 (["add", "a b", "c"], "'a b' is not a valid cluster name: use up to 64 letters, digits"),

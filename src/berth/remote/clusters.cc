@@ -88,9 +88,11 @@ std::unexpected<Error> no_cluster(const std::string& name, const std::string& fi
   constexpr std::size_t kFewest = 4;  // letters of a name that has near ones
   auto near = near_miss(name, names);
   if (near.empty() && name.size() >= kFewest) near = nearest_of(name, names);
-  return fail(ErrorKind::not_found, "no cluster '{}'{}: {} has {}", clip(name),
-              near.empty() ? "" : fmt::format("; did you mean '{}'?", near), file,
-              join(names, ", "));
+  if (near.empty())
+    return fail(ErrorKind::not_found, "no cluster '{}': {} has {}", clip(name), file,
+                join(names, ", "));
+  return fail(ErrorKind::not_found, "no cluster '{}'; did you mean '{}'? ({} has {})", clip(name),
+              near, file, join(names, ", "));
 }
 
 /// false, true, or for how long.
