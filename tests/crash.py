@@ -30,7 +30,7 @@ from podman import IMAGE, Podman, Unusable, in_a_plain_hierarchy
 
 # Where runners and agents may be killed: os/failpoint.h.
 FAILPOINTS = ["before commit", "after commit", "after acknowledge", "after launch", "outputs captured",
-              "outputs published", "alloc", "agents joined", "agent launched", "agent told"]
+              "outputs published", "alloc", "agents joined", "agent launched", "agent journal written"]
 
 TRIAL = """#!/bin/sh
 echo "$BERTH_RUN $1 $BERTH_TOKEN $$" >> witness/lines

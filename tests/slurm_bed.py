@@ -236,11 +236,16 @@ class Slurm:
 
 
 def main():
-    with_gpus = "--gpus" in sys.argv
-    slurm = Slurm(gpus=2 if with_gpus else 0)
+    """Starts a Slurm, prints the line that a shell evaluates, and ends the Slurm at SIGINT or SIGTERM."""
+    ending = {signal.SIGINT, signal.SIGTERM}
+    for each in ending:
+        signal.signal(each, lambda *_: sys.exit())  # while it starts
+    slurm = Slurm(gpus=2 if "--gpus" in sys.argv else 0)
     try:
+        # sigwait() takes blocked signals only. The daemons have started: they would inherit the mask.
+        signal.pthread_sigmask(signal.SIG_BLOCK, ending)
         print(f"export SLURM_CONF={slurm.dir}/slurm.conf", flush=True)
-        signal.sigwait({signal.SIGINT, signal.SIGTERM})
+        signal.sigwait(ending)
     finally:
         slurm.close()
 

@@ -3,15 +3,19 @@
 node, a controller that is away; and nothing stays in the queue. BERTH_FULL=1 tries more of each."""
 
 import datetime
+import json
 import os
 import signal
 import statistics
+import subprocess
+import sys
 import time
 import unittest
+from pathlib import Path
 
 import slurm_bed
 import hostile
-from berth_case import Case, numbers, until
+from berth_case import Case, alive, numbers, until
 
 FULL = os.environ.get("BERTH_FULL") == "1"
 TASKS = 60 if FULL else 16
@@ -42,6 +46,24 @@ steps:
     run: cat {in.counts} | awk '{s += $1} END {print s}' > {out.total}
     out: {total: total.txt}
 """
+
+
+@unittest.skipUnless(slurm_bed.installed(), "needs slurmctld, slurmd, slurm-client and munge")
+class Bed(unittest.TestCase):
+    def test_a_signal_ends_it_and_all_its_daemons(self):
+        for number in (signal.SIGTERM, signal.SIGINT):
+            with self.subTest(number), subprocess.Popen([sys.executable, slurm_bed.__file__], stdout=subprocess.PIPE,
+                                                        stderr=subprocess.PIPE, text=True) as bed:
+                line = bed.stdout.readline()
+                if not line:
+                    self.skipTest(f"Slurm does not start here: {bed.stderr.read()}")
+                directory = Path(line.strip().removeprefix("export SLURM_CONF=")).parent
+                pids = [int((directory / f"{name}.pid").read_text()) for name in ("munged", "slurmctld", "slurmd.n1")]
+                bed.send_signal(number)
+                _, errors = bed.communicate(timeout=60)
+                self.assertEqual((bed.returncode, errors), (0, ""))
+                self.assertFalse(directory.exists())
+                self.assertFalse([pid for pid in pids if alive(pid)])
 
 
 @unittest.skipUnless(slurm_bed.installed(), "needs slurmctld, slurmd, slurm-client and munge")
@@ -130,13 +152,16 @@ class OnSlurm(Case):
         process.wait(timeout=20)
 
     def test_what_slurm_will_never_take_ends_the_run(self):
-        for more, part in (("  partitions: [nosuch]\n", "partition nosuch: there is no such partition; sinfo lists the partitions"),
+        for more, part in (("  partitions: [nosuch]\n", "partition 'nosuch' does not exist; Slurm has main, closed"),
+                           ("  flags: [--partition=nosuch]\n", "partition main: sbatch: invalid partition specified: nosuch"),
                            ("  flags: [--constraint=nosuch]\n", "sbatch: Batch job submission failed: Invalid feature")):
             self.cluster(more)
             began = time.monotonic()
             refused = self.berth("run", "--cluster", "hpc", "--", "true", code=3)
             self.assertLess(time.monotonic() - began, 20)
-            self.assertIn(part, refused.err.decode().splitlines()[-1])
+            line = refused.err.decode().splitlines()[-1]
+            self.assertEqual(line.count(part), 1, line)
+            self.assertLessEqual(line.count("nosuch"), 1, line)
             self.assertFalse(self.slurm.jobs())
 
     def test_a_cancelled_job_costs_no_task_its_retries(self):
@@ -240,6 +265,30 @@ class OnSlurm(Case):
         self.assertEqual((main["nodes"], main["down"], main["free"]["cpu"], main["total"]["gpu"]), (3, 0, 12, 6), main)
         self.assertFalse(partitions["closed"]["open"])
         self.assertIn(b"12 of 12", self.berth("cluster", "probe", "hpc").out)
+
+    def test_a_probe_names_a_partition_that_does_not_exist(self):
+        self.cluster("  partitions: [mains, nosuch]\n")
+        error = (f"{self.dir}/clusters.yaml:4: hpc.partitions: partition 'mains' does not exist (did you mean 'main'?), "
+                 "partition 'nosuch' does not exist; Slurm has main, closed")
+        self.assertEqual(self.berth("cluster", "probe", "hpc", code=2).out.decode(), error + "\n")
+        self.cluster("  partitions: [main, nosuch]\n")
+        text = self.berth("cluster", "probe", "hpc", code=2).out.decode()
+        self.assertRegex(text, r"hpc +main\* +3 ")
+        self.assertIn("hpc.partitions: partition 'nosuch' does not exist; Slurm has main, closed\n", text)
+        probed, = json.loads(self.berth("--json", "cluster", "probe", "hpc", code=2).out)["slurm"]
+        self.assertEqual([each["name"] for each in probed["partitions"]], ["main"])
+        self.assertIn("'nosuch' does not exist", probed["error"])
+        self.assertIn("'nosuch' does not exist", self.berth("top", "--once").out.decode())
+
+    def test_a_probe_without_slurm_says_what_is_missing(self):
+        self.house.environment["PATH"] = str(self.dir)
+        self.assertIn(b"hpc: sinfo was not found; install Slurm's commands",
+                      self.berth("cluster", "probe", "hpc", code=3).out)
+        self.house.environment["PATH"] = self.slurm.environment["PATH"]
+        self.house.environment["SLURM_CONF"] = str(self.write("slurm.conf", "ClusterName=no\nSlurmctldHost=localhost\n"
+                                                              "SlurmctldPort=1\nAuthType=auth/munge\n"))
+        text = self.berth("cluster", "probe", "hpc", code=3, timeout=60).out.decode()
+        self.assertRegex(text, r"\Ahpc: Slurm does not answer \(sinfo: [^\n]+\); check it: scontrol ping\n\Z")
 
     @unittest.skipUnless(FULL, "a figure, for a machine with nothing else to do: BERTH_FULL=1")
     def test_tasks_follow_one_another_as_fast_as_here(self):

@@ -104,7 +104,7 @@ void Connection::read() {
   const auto got = env_->read_some(child_->out, buffer);
   if (got && !*got) return;
   if (!got || **got == 0)
-    return lose(because({ErrorKind::io, "it ended without an answer from berth-agent"}));
+    return lose(because({ErrorKind::io, "the connection ended before berth-agent answered"}));
   received_.append(buffer.data(), **got);
   for (auto end = received_.find('\n'); end != std::string::npos && !here_ && !lost_;
        end = received_.find('\n')) {
@@ -112,9 +112,9 @@ void Connection::read() {
     received_.erase(0, end + 1);
   }
   if (here_ && !received_.empty())
-    return lose({ErrorKind::invalid, "berth-agent sent a message unasked"});
+    return lose({ErrorKind::invalid, "berth-agent sent a message before it was asked"});
   if (received_.size() > kNoiseMost)
-    lose({ErrorKind::invalid, "a line without end where berth-agent was to answer"});
+    lose({ErrorKind::invalid, "the host sent a line without an end before berth-agent answered"});
 }
 
 void Connection::on_line(std::string_view line) {

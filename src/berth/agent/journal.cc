@@ -23,7 +23,8 @@ void Journal::append(const exec::FromWorker& message) {
 
 Status Journal::acknowledge(std::int64_t up_to) {
   if (up_to > last_)
-    return fail(ErrorKind::invalid, "{} is acknowledged, the last message was {}", up_to, last_);
+    return fail(ErrorKind::invalid, "message {} was acknowledged, but the last one is {}", up_to,
+                last_);
   if (up_to <= acknowledged_) return {};
   acknowledged_ = up_to;
   unwritten_ += encode(Call(Acknowledge{up_to}));
@@ -47,7 +48,7 @@ void Journal::write() {
     if (acknowledged_ == last_) forget();
     return;
   }
-  os::failpoint("agent told");
+  os::failpoint("agent journal written");
   files_.back().size += static_cast<std::int64_t>(unwritten_.size());
   files_.back().last = last_;
   unwritten_.clear();

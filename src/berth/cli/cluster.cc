@@ -1,4 +1,4 @@
-// berth cluster: the machines elsewhere that runs may go to.
+// berth cluster: lists, tests, adds, removes and cleans the remote clusters of the user.
 #include <algorithm>
 
 #include "berth/base/json_writer.h"
@@ -40,6 +40,7 @@ void declare_probe(Options& options, ClusterOptions& own) {
 }
 
 void declare_add(Options& options, ClusterOptions& own) {
+  options.json(own.json);
   options.value("CLUSTER", own.name, "Name of the new cluster").required();
   options.list("HOST", own.hosts, "user@host[:port], or a name from your ssh configuration")
       .required();
@@ -48,6 +49,7 @@ void declare_add(Options& options, ClusterOptions& own) {
 }
 
 void declare_remove(Options& options, ClusterOptions& own) {
+  options.json(own.json);
   options.list("CLUSTER", own.names, "Clusters to remove").required();
   options.example("berth cluster remove lab");
 }
@@ -85,42 +87,87 @@ Result<std::vector<remote::ClusterEntry>> entries_of(os::Env& env, const Cluster
   return entries;
 }
 
-Result<int> probe_clusters(os::Env& env, const ClusterOptions& options) {
-  os::install_stop_signals();
-  BERTH_ASSIGN(const auto entries, entries_of(env, options));
-  std::vector<HostProbed> hosts;
-  std::vector<Ec2Probed> ec2;
-  std::vector<SlurmProbed> slurm;
-  for (const auto& entry : entries) {
-    if (entry.kind == "slurm") {
-      BERTH_ASSIGN(slurm.emplace_back(), probe_slurm(env, entry));
-      continue;
-    }
-    if (entry.kind == "ec2") {
-      BERTH_ASSIGN(ec2.emplace_back(), probe_ec2(env, entry));
-      continue;
-    }
-    BERTH_ASSIGN(auto probed, probe_hosts(env, entry));
-    std::ranges::move(probed, std::back_inserter(hosts));
-  }
+/// The answers of clusters, and the errors of those that could not be asked.
+struct ProbedAll {
+  std::vector<HostProbed> hosts = {};
+  std::vector<Ec2Probed> ec2 = {};
+  std::vector<SlurmProbed> slurm = {};
+  std::vector<std::pair<std::string, Error>> errors = {};  ///< By the names of clusters.
+
+  /// 2 if the clusters file has an error, and otherwise 3 if something does not answer.
+  int code() const;
+};
+
+int ProbedAll::code() const {
+  std::vector<int> codes{0};
+  for (const auto& [cluster, error] : errors) codes.push_back(exit_code(error.kind));
+  for (const auto& one : slurm)
+    if (!one.entry) codes.push_back(exit_code(one.entry.error().kind));
+  const int wrong_file = exit_code(ErrorKind::invalid);
+  if (std::ranges::find(codes, wrong_file) != codes.end()) return wrong_file;
   const bool good =
+      errors.empty() &&
       std::ranges::all_of(hosts, [](const HostProbed& one) { return one.offer.has_value(); }) &&
       std::ranges::all_of(ec2, &Ec2Probed::good) &&
       std::ranges::all_of(slurm, [](const SlurmProbed& one) { return one.partitions.has_value(); });
-  if (options.json) {
-    JsonWriter json;
-    json.object().add("version", 1);
-    add_list(json, "hosts", hosts);
-    add_list(json, "ec2", ec2);
-    add_list(json, "slurm", slurm);
-    print(json.end().take() + "\n");
-    return good ? 0 : exit_code(ErrorKind::busy);
-  }
-  for (const auto& one : ec2) print(to_text(one));
-  for (const auto& one : slurm) print(to_text(one));
-  print(to_text(hosts));
-  if (entries.empty()) print("no clusters; see berth cluster --help\n");
   return good ? 0 : exit_code(ErrorKind::busy);
+}
+
+Status probe(os::Env& env, const remote::ClusterEntry& entry, ProbedAll& all) {
+  if (entry.kind == "slurm") {
+    BERTH_ASSIGN(auto probed, probe_slurm(env, entry));
+    all.slurm.push_back(std::move(probed));
+  } else if (entry.kind == "ec2") {
+    BERTH_ASSIGN(auto probed, probe_ec2(env, entry));
+    all.ec2.push_back(std::move(probed));
+  } else {
+    BERTH_ASSIGN(auto probed, probe_hosts(env, entry));
+    std::ranges::move(probed, std::back_inserter(all.hosts));
+  }
+  return {};
+}
+
+std::string probed_json(const ProbedAll& all) {
+  JsonWriter json;
+  json.object().add("version", 1);
+  add_list(json, "hosts", all.hosts);
+  add_list(json, "ec2", all.ec2);
+  add_list(json, "slurm", all.slurm);
+  json.key("errors").array();
+  for (const auto& [cluster, error] : all.errors)
+    json.object().add("cluster", cluster).add("error", error.message).end();
+  return json.end().end().take() + "\n";
+}
+
+std::string probed_text(const ProbedAll& all) {
+  std::string text;
+  for (const auto& one : all.ec2) text += to_text(one);
+  for (const auto& one : all.slurm) text += to_text(one);
+  text += to_text(all.hosts);
+  for (const auto& [cluster, error] : all.errors)
+    text += fmt::format("{}: {}\n", cluster, error.message);
+  return text;
+}
+
+Result<std::string> no_clusters(os::Env& env) {
+  BERTH_ASSIGN(const auto file, remote::clusters_file(env));
+  return fmt::format("no clusters in {}; see berth cluster --help\n", file);
+}
+
+Result<int> probe_clusters(os::Env& env, const ClusterOptions& options) {
+  os::install_stop_signals();
+  BERTH_ASSIGN(const auto entries, entries_of(env, options));
+  ProbedAll all;
+  for (const auto& entry : entries) {
+    const auto probed = probe(env, entry, all);
+    if (probed) continue;
+    if (entries.size() == 1 || probed.error().kind == ErrorKind::interrupted)
+      return std::unexpected(probed.error());
+    all.errors.emplace_back(entry.name, probed.error());
+  }
+  BERTH_ASSIGN(const auto none, no_clusters(env));
+  print(options.json ? probed_json(all) : entries.empty() ? none : probed_text(all));
+  return all.code();
 }
 
 Result<int> list_clusters(os::Env& env, const ClusterOptions& options) {
@@ -142,44 +189,93 @@ Result<int> list_clusters(os::Env& env, const ClusterOptions& options) {
     if (!good) json.add("error", good.error().message);
     json.end();
   }
-  BERTH_ASSIGN(const auto file, remote::clusters_file(env));
+  BERTH_ASSIGN(const auto none, no_clusters(env));
   if (options.json)
     print(json.end().end().take() + "\n");
   else
-    print(table.empty() ? fmt::format("no clusters in {}; see berth cluster --help\n", file)
-                        : table.text());
+    print(table.empty() ? none : table.text());
   return code;
 }
 
-/// The file's text with the cluster that is to be added, which a run would take.
-Result<std::string> added(os::Env& env, const std::string& text, const ClusterOptions& options) {
-  const std::string& name = options.name;
-  std::vector<std::string> hosts;
+/// The key with its whole path, because runs start in other directories; "~/" stays. Warns if the
+/// file does not exist.
+Result<std::string> key_to_add(os::Env& env, std::string key) {
+  if (key.empty()) return key;
+  std::string path = key;
+  if (key.starts_with("~/")) {
+    path = env.variable("HOME").value_or("") + key.substr(1);
+  } else if (!key.starts_with('/')) {
+    BERTH_ASSIGN(const auto here, env.real_path("."));
+    path = key = here + "/" + key;
+  }
+  if (!env.status(path))
+    print_error(fmt::format("berth: warning: there is no key file {}\n", path));
+  return key;
+}
+
+/// The hosts of the command line as the clusters file has them, each with the key.
+Result<std::vector<std::string>> hosts_to_add(const ClusterOptions& options,
+                                              const std::string& key) {
+  std::vector<std::string> hosts, seen;
   for (const auto& host : options.hosts) {
-    hosts.push_back(options.key.empty() ? host : host + " " + options.key);
+    hosts.push_back(key.empty() ? host : host + " " + key);
     const auto parsed = remote::parse_ssh_host(hosts.back());
     if (!parsed) return fail(ErrorKind::usage, "{}", parsed.error().message);
+    auto address =
+        parsed->port == 0 ? parsed->host : fmt::format("{}:{}", parsed->host, parsed->port);
+    if (std::ranges::find(seen, address) != seen.end())
+      return fail(ErrorKind::usage, "{} is listed twice", address);
+    seen.push_back(std::move(address));
   }
+  return hosts;
+}
+
+/// Returns the text of `file` with the cluster added, after the checks that a run does.
+Result<std::string> added(os::Env& env, const std::string& text, const std::string& file,
+                          const std::string& name, const std::vector<std::string>& hosts) {
+  BERTH_TRY(remote::parse_clusters(text, file));
   BERTH_ASSIGN(auto now, remote::with_cluster(text, name, hosts));
-  BERTH_ASSIGN(const auto entries, remote::parse_clusters(now, "clusters.yaml"));
+  BERTH_ASSIGN(const auto entries, remote::parse_clusters(now, file));
   BERTH_TRY(
       remote::check_cluster(env, *std::ranges::find(entries, name, &remote::ClusterEntry::name)));
   return now;
 }
 
 Result<int> add_cluster(os::Env& env, const ClusterOptions& options) {
+  const std::string& name = options.name;
+  BERTH_ASSIGN(const auto key, key_to_add(env, options.key));
+  BERTH_ASSIGN(const auto hosts, hosts_to_add(options, key));
+  BERTH_ASSIGN(const auto file, remote::clusters_file(env));
   BERTH_TRY(remote::edit_clusters(
-      env, [&](const std::string& text) { return added(env, text, options); }));
+      env, [&](const std::string& text) { return added(env, text, file, name, hosts); }));
+  if (options.json) {
+    JsonWriter json;
+    json.object().add("version", 1).add("name", name).add("kind", "ssh");
+    json.key("hosts").list(hosts).add("file", file);
+    print(json.end().take() + "\n");
+    return 0;
+  }
+  print(fmt::format("added cluster '{0}' ({1} host{2}) to {3}; test it: berth cluster probe {0}\n",
+                    name, hosts.size(), hosts.size() == 1 ? "" : "s", file));
   return 0;
 }
 
 Result<int> remove_clusters(os::Env& env, const ClusterOptions& options) {
+  for (const auto& name : options.names) BERTH_TRY(remote::find_cluster(env, name));
   BERTH_TRY(remote::edit_clusters(env, [&](std::string text) -> Result<std::string> {
     for (const auto& name : options.names) {
       BERTH_ASSIGN(text, remote::without_cluster(text, name));
     }
     return text;
   }));
+  BERTH_ASSIGN(const auto file, remote::clusters_file(env));
+  if (options.json) {
+    JsonWriter json;
+    json.object().add("version", 1).key("removed").list(options.names).add("file", file);
+    print(json.end().take() + "\n");
+  } else {
+    print(fmt::format("removed from {}: {}\n", file, join(options.names, ", ")));
+  }
   return 0;
 }
 
@@ -199,14 +295,15 @@ std::string cleaned_json(const CleanedAll& all, bool dry_run) {
 
 std::string cleaned_text(const CleanedAll& all, bool dry_run) {
   Table table({"host", "leases", "objects", dry_run ? "would free" : "freed"});
+  std::string errors;
   for (const auto& [host, cleaned] : all.hosts) {
     if (cleaned)
       table.add({host, fmt::format("{}", cleaned->leases), fmt::format("{}", cleaned->objects),
                  format_bytes(cleaned->lease_bytes + cleaned->object_bytes)});
     else
-      table.add({host, "", "", cleaned.error().message});
+      errors += fmt::format("{}: {}\n", host, cleaned.error().message);
   }
-  std::string text = all.hosts.empty() ? "" : table.text();
+  std::string text = (table.empty() ? "" : table.text()) + errors;
   for (const auto& one : all.ended) text += fmt::format("ended {} of {}\n", one.id, one.run);
   return text.empty() ? "nothing was left\n" : text;
 }
@@ -216,11 +313,13 @@ Result<int> clean_clusters(os::Env& env, const ClusterOptions& options) {
   BERTH_ASSIGN(const Duration age, age_of("--older-than", options.older_than));
   for (const auto& entry : entries) {
     if (entry.kind != "ssh" && entry.kind != "ec2")
-      return fail(ErrorKind::usage, "{} is of kind {}: clean is for ssh and ec2", entry.name,
-                  entry.kind);
+      return fail(ErrorKind::usage,
+                  "cluster '{}' is of kind {}; berth cluster clean works on ssh and ec2 clusters",
+                  entry.name, entry.kind);
     if (entry.kind == "ec2" && (options.dry_run || !options.older_than.empty()))
       return fail(ErrorKind::usage,
-                  "--dry-run and --older-than are for hosts, and {} is of kind ec2", entry.name);
+                  "--dry-run and --older-than work on ssh clusters; cluster '{}' is of kind ec2",
+                  entry.name);
   }
   os::install_stop_signals();
   CleanedAll all;

@@ -40,7 +40,7 @@ bool Ec2Probed::good() const {
 }
 
 std::string to_text(const Ec2Probed& probed) {
-  Table may({"cluster", "EC2's action", "allowed"});
+  Table may({"cluster", "EC2 action", "allowed"});
   for (const auto& one : probed.permissions)
     may.add({probed.cluster, one.action, one.allowed ? "yes" : one.allowed.error().message});
   Table runs({"instance", "run", "type", "state", "address"});

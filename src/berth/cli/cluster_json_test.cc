@@ -1,8 +1,9 @@
-// The shapes of what berth cluster prints for programs, to the byte.
+// The output of berth cluster: JSON to the byte, and the tables and errors of its text.
 #include <gtest/gtest.h>
 
 #include "berth/cli/cluster_ec2.h"
 #include "berth/cli/cluster_slurm.h"
+#include "berth/cli/cluster_ssh.h"
 
 namespace berth::cli {
 namespace {
@@ -34,6 +35,35 @@ TEST(ClusterJson, SlurmPartitions) {
             R"("idle":0,"down":0,"free":{},"total":{},"gpus":[]}]})");
   probed.partitions = fail(ErrorKind::io, "no \"sinfo\"");
   EXPECT_EQ(to_json(probed), R"({"cluster":"h\"pc","error":"no \"sinfo\""})");
+}
+
+TEST(ClusterText, AnUnknownPartitionIsNamedAfterTheTableOfTheOthers) {
+  SlurmProbed probed{.cluster = "hpc", .partitions = std::vector<remote::SlurmPartition>{}};
+  probed.entry = fail(ErrorKind::invalid, "c.yaml:3: hpc.partitions: partition 'x' does not exist");
+  const std::string error = "c.yaml:3: hpc.partitions: partition 'x' does not exist\n";
+  EXPECT_EQ(to_text(probed), error) << "without a table that has headings only";
+  EXPECT_EQ(to_json(probed),
+            R"({"cluster":"hpc","error":"c.yaml:3: hpc.partitions: partition 'x' does not exist",)"
+            R"("partitions":[]})");
+  probed.partitions->push_back({.name = "gpu", .nodes = 1, .gpus = {{"a100", 4}, {"", 2}}});
+  const std::string text = to_text(probed);
+  EXPECT_TRUE(text.starts_with("cluster  partition")) << text;
+  EXPECT_TRUE(text.contains("4 a100, 2 GPUs")) << text;
+  EXPECT_TRUE(text.ends_with("none\n" + error)) << text;
+}
+
+TEST(ClusterText, HostsThatDoNotAnswerAreLinesAfterTheTable) {
+  HostProbed good{"lab", "a", agent::MachineOffer{}};
+  good.offer->system = "Linux";
+  good.offer->devices = {"H100", "", "H100", ""};
+  const HostProbed bad{"lab", "b:22", fail(ErrorKind::io, "Connection refused")};
+  EXPECT_EQ(to_text(std::vector{bad}), "lab/b:22: Connection refused\n");
+  EXPECT_EQ(to_text(std::vector{bad, good}),
+            "cluster  host  free  GPUs            system  used by\n"
+            "lab      a           2 H100, 2 GPUs  Linux\n"
+            "lab/b:22: Connection refused\n");
+  good.offer->devices = {""};
+  EXPECT_TRUE(to_text(std::vector{good}).contains("1 GPU  ")) << to_text(std::vector{good});
 }
 
 TEST(ClusterJson, InstancesOfEc2) {

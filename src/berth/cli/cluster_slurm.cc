@@ -3,6 +3,7 @@
 #include "berth/base/json_writer.h"
 #include "berth/base/text.h"
 #include "berth/base/units.h"
+#include "berth/cli/cluster_ssh.h"
 #include "berth/cli/table.h"
 #include "berth/remote/slurm_commands.h"
 #include "berth/remote/slurm_entry.h"
@@ -26,31 +27,42 @@ std::string limit(const remote::SlurmPartition& partition) {
 Result<SlurmProbed> probe_slurm(os::Env& env, const remote::ClusterEntry& entry) {
   BERTH_ASSIGN(const auto agent, remote::agent_file(env));
   BERTH_ASSIGN(const auto options, remote::read_slurm(env, entry, agent));
-  return SlurmProbed{entry.name, remote::slurm_partitions(env, options)};
+  auto answer = remote::slurm_partitions(env, options);
+  if (!answer) return SlurmProbed{entry.name, std::unexpected(answer.error())};
+  SlurmProbed probed{entry.name, std::move(answer->used)};
+  if (!answer->problem.empty())
+    probed.entry = entry.body.find("partitions").value_or(entry.body).error(answer->problem);
+  return probed;
+}
+
+Status SlurmProbed::status() const {
+  return partitions ? entry : Status(std::unexpected(partitions.error()));
 }
 
 std::string to_text(const SlurmProbed& probed) {
   if (!probed.partitions)
     return fmt::format("{}: {}\n", probed.cluster, probed.partitions.error().message);
+  const std::string error = probed.entry ? "" : probed.entry.error().message + "\n";
+  if (probed.partitions->empty()) return error;
   Table table({"cluster", "partition", "nodes", "idle", "down", "cpu free", "mem free", "GPUs free",
                "types", "time limit"});
   for (const auto& each : *probed.partitions) {
     std::vector<std::string> types;
-    for (const auto& [type, count] : each.gpus)
-      if (!type.empty()) types.push_back(fmt::format("{} {}", count, clip(type)));
+    for (const auto& [type, count] : each.gpus) types.push_back(gpus_text(count, type));
     table.add(
         {probed.cluster, each.name + (each.standard ? "*" : "") + (each.open ? "" : " closed"),
          fmt::format("{}", each.nodes), fmt::format("{}", each.idle), fmt::format("{}", each.down),
          of(each, Known::cpu, "cpu"), of(each, Known::mem, "mem"), of(each, Known::gpu, "gpu"),
          join(types, ", "), limit(each)});
   }
-  return table.text();
+  return table.text() + error;
 }
 
 std::string to_json(const SlurmProbed& probed) {
   JsonWriter json;
   json.object().add("cluster", probed.cluster);
-  if (!probed.partitions) return json.add("error", probed.partitions.error().message).end().take();
+  if (const Status status = probed.status(); !status) json.add("error", status.error().message);
+  if (!probed.partitions) return json.end().take();
   json.key("partitions").array();
   for (const auto& each : *probed.partitions) {
     json.object().add("name", each.name).add("standard", each.standard).add("open", each.open);

@@ -23,7 +23,23 @@ std::string amounts_text(const Resources& free, const Resources& total) {
   return join(parts, ", ");
 }
 
+/// The GPUs of a host, of which `models` has one entry each: "2 NVIDIA H100, 1 GPU".
+std::string gpus_text(const std::vector<std::string>& models) {
+  std::vector<std::string> parts, counted;
+  for (const auto& model : models) {
+    if (std::ranges::find(counted, model) != counted.end()) continue;
+    counted.push_back(model);
+    parts.push_back(cli::gpus_text(std::ranges::count(models, model), model));
+  }
+  return join(parts, ", ");
+}
+
 }  // namespace
+
+std::string gpus_text(std::int64_t count, std::string_view model) {
+  if (model.empty()) return fmt::format("{} {}", count, count == 1 ? "GPU" : "GPUs");
+  return fmt::format("{} {}", count, clip(model));
+}
 
 Result<std::vector<HostProbed>> probe_hosts(os::Env& env, const remote::ClusterEntry& entry) {
   BERTH_ASSIGN(const auto agent, remote::agent_file(env));
@@ -47,18 +63,19 @@ Result<std::vector<HostProbed>> probe_hosts(os::Env& env, const remote::ClusterE
 
 std::string to_text(const std::vector<HostProbed>& probed) {
   Table table({"cluster", "host", "free", "GPUs", "system", "used by"});
+  std::string errors;  // not in the table: a long one would move all other columns
   for (const auto& [cluster, host, offer] : probed) {
     if (!offer) {
-      table.add({cluster, host, offer.error().message, "", "", ""});
+      errors += fmt::format("{}/{}: {}\n", cluster, host, offer.error().message);
       continue;
     }
     std::vector<std::string> holders;
     for (const auto& holder : offer->holders)
       if (!holder.waiting) holders.push_back(holder.label);
     table.add({cluster, host, amounts_text(offer->free.resources, offer->total.resources),
-               join(offer->devices, ", "), offer->system, join(holders, ", ")});
+               gpus_text(offer->devices), offer->system, join(holders, ", ")});
   }
-  return table.empty() ? "" : table.text();
+  return (table.empty() ? "" : table.text()) + errors;
 }
 
 std::string to_json(const HostProbed& probed) {

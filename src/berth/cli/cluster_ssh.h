@@ -1,4 +1,4 @@
-// What berth cluster does with the hosts of an ssh cluster.
+// `berth cluster probe` and `clean` of the hosts of an ssh cluster.
 #pragma once
 
 #include <string>
@@ -9,19 +9,22 @@
 
 namespace berth::cli {
 
-/// A host, and what it answered or why it did not.
+/// A host with its answer, or the reason why it gave none.
 struct HostProbed {
   std::string cluster, host;
   Result<agent::MachineOffer> offer;
 };
 
-/// Asks all hosts of a cluster at once and waits for their answers, 60 s at most.
+/// Asks all hosts of a cluster in parallel and waits up to 60 s for their answers.
 Result<std::vector<HostProbed>> probe_hosts(os::Env& env, const remote::ClusterEntry& entry);
-/// A table; "" of no hosts.
+/// A table; "" for no hosts.
 std::string to_text(const std::vector<HostProbed>& probed);
 std::string to_json(const HostProbed& probed);
 
-/// Removes from the hosts of a cluster what nobody uses, or only counts it.
+/// "2 NVIDIA H100"; "2 GPUs" if the model is "", as of GPUs that report none.
+std::string gpus_text(std::int64_t count, std::string_view model);
+
+/// Removes unused files from the hosts of a cluster, or only counts them.
 Result<std::vector<remote::HostCleaned>> clean_hosts(os::Env& env,
                                                      const remote::ClusterEntry& entry,
                                                      const agent::CleanOptions& options);

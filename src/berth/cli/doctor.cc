@@ -79,7 +79,7 @@ Result<std::vector<Reached>> reach(os::Env& env, const remote::ClusterEntry& ent
   std::vector<Reached> reached;
   if (entry.kind == "slurm") {
     BERTH_ASSIGN(const auto probed, probe_slurm(env, entry));
-    reached.push_back({entry.name, "", status_of(probed.partitions)});
+    reached.push_back({entry.name, "", probed.status()});
   } else if (entry.kind == "ec2") {
     BERTH_ASSIGN(const auto probed, probe_ec2(env, entry));
     for (const auto& permission : probed.permissions)

@@ -59,10 +59,11 @@ std::string holders_of(const std::vector<remote::SlurmHolder>& jobs, const std::
 }
 
 Rows ask_slurm(os::Env& env, const remote::SlurmOptions& options) {
-  BERTH_ASSIGN(const auto partitions, remote::slurm_partitions(env, options));
+  BERTH_ASSIGN(const auto answer, remote::slurm_partitions(env, options));
   BERTH_ASSIGN(const auto jobs, remote::slurm_holders(env));
   std::vector<TopRow> rows;
-  for (const auto& each : partitions)
+  if (!answer.problem.empty()) rows.push_back({.host = "", .error = answer.problem});
+  for (const auto& each : answer.used)
     rows.push_back({.host = each.name,
                     .free = each.free,
                     .total = each.total,

@@ -20,6 +20,10 @@ constexpr Duration kOutlives = std::chrono::hours(24);
 constexpr std::size_t kAgentMost = 256 << 20;
 constexpr Duration kEditsWithin = std::chrono::seconds(20);
 
+constexpr std::string_view kNameRule =
+    "is not a valid cluster name: use up to 64 letters, digits, '-', '_' and '.', and begin with "
+    "another character than '-'";
+
 bool is_name(std::string_view name) {
   constexpr std::size_t kNameMost = 64;
   return !name.empty() && name.size() <= kNameMost && name.front() != '-' &&
@@ -35,14 +39,20 @@ Result<bool> truth_of(const Field& field) {
   return choice == 1;
 }
 
-/// not_found. invalid: it is none; a pipe, which nobody might ever write to, is not opened.
+/// Reads the clusters file. not_found. invalid: it is not a regular file; a pipe is not opened,
+/// because a pipe without a writer blocks.
 Result<std::string> read_regular(os::Env& env, const std::string& file) {
   constexpr std::array<std::string_view, 6> kKinds{"file",   "directory", "pipe",
-                                                   "socket", "device",    "something else"};
-  BERTH_ASSIGN(const auto status, env.status(file));
-  if (status.kind == os::FileStatus::Kind::file) return env.read_file(file, kFileMost);
+                                                   "socket", "device",    "special file"};
+  const auto status = env.status(file);
+  auto text = status && status->kind == os::FileStatus::Kind::file
+                  ? env.read_file(file, kFileMost)
+                  : Result<std::string>(std::unexpected(status ? Error{} : status.error()));
+  if (!text && text.error().kind == ErrorKind::denied)
+    return std::unexpected(within("cannot read the clusters file", text.error()));
+  if (!status || status->kind == os::FileStatus::Kind::file) return text;
   return fail(ErrorKind::invalid, "{}: expected a file of clusters, got a {}", file,
-              kKinds.at(static_cast<std::size_t>(status.kind)));
+              kKinds.at(static_cast<std::size_t>(status->kind)));
 }
 
 /// Who may write the file may read its directory, but not what another person made beside it. Over
@@ -61,6 +71,30 @@ Result<os::Fd> lock_for_edit(os::Env& env, const std::string& file) {
   }
 }
 
+/// The error of a change of the clusters file.
+std::unexpected<Error> cannot_write(const Error& error) {
+  return std::unexpected(within("cannot write the clusters file", error));
+}
+
+/// Returns not_found with the file, its clusters and the nearest name.
+std::unexpected<Error> no_cluster(const std::string& name, const std::string& file,
+                                  const std::vector<ClusterEntry>& entries) {
+  if (entries.empty())
+    return fail(ErrorKind::not_found,
+                "no cluster '{}': {} defines no clusters; see berth cluster --help", clip(name),
+                file);
+  std::vector<std::string> names;
+  for (const auto& entry : entries) names.push_back(entry.name);
+  constexpr std::size_t kFewest = 4;  // letters of a name that has near ones
+  auto near = near_miss(name, names);
+  if (near.empty() && name.size() >= kFewest) near = nearest_of(name, names);
+  if (near.empty())
+    return fail(ErrorKind::not_found, "no cluster '{}': {} has {}", clip(name), file,
+                join(names, ", "));
+  return fail(ErrorKind::not_found, "no cluster '{}'; did you mean '{}'? ({} has {})", clip(name),
+              near, file, join(names, ", "));
+}
+
 /// false, true, or for how long.
 Status read_outlive(const Field& field, ClusterEntry& entry) {
   const auto time = field.duration();
@@ -70,7 +104,7 @@ Status read_outlive(const Field& field, ClusterEntry& entry) {
 }
 
 Result<ClusterEntry> read_entry(const std::string& name, const Field& body) {
-  if (!is_name(name)) return body.error("a cluster's name is of letters, digits, '-', '_', '.'");
+  if (!is_name(name)) return body.error(fmt::format("'{}' {}", clip(name), kNameRule));
   BERTH_ASSIGN(const Field kind, body.get("kind"));
   ClusterEntry entry{.name = name, .kind = {}, .body = body, .task_environment = {}};
   BERTH_ASSIGN(entry.kind, kind.text());
@@ -204,7 +238,8 @@ Result<std::string> clusters_file(os::Env& env) {
   if (const auto named = env.variable("BERTH_CLUSTERS"); named && !named->empty()) return *named;
   if (const auto config = os::own_directory(env, os::kConfigHome))
     return *config + "/clusters.yaml";
-  return fail(ErrorKind::usage, "no place for the clusters: set BERTH_CLUSTERS or HOME");
+  return fail(ErrorKind::usage,
+              "the clusters file has no path: set HOME, or BERTH_CLUSTERS to the path of a file");
 }
 
 Result<std::vector<ClusterEntry>> parse_clusters(std::string_view text, const std::string& file) {
@@ -238,36 +273,35 @@ Status edit_clusters(os::Env& env,
   BERTH_ASSIGN(const auto before, read());
   BERTH_TRY(edit(before));  // nothing is made for what cannot be
   if (const auto slash = file.rfind('/'); slash != std::string::npos && slash > 0)
-    BERTH_TRY(env.make_directory(file.substr(0, slash), 0700));
-  BERTH_ASSIGN(const auto lock, lock_for_edit(env, file));
+    if (const auto made = env.make_directory(file.substr(0, slash), 0700); !made)
+      return cannot_write(made.error());
+  const auto lock = lock_for_edit(env, file);
+  if (!lock) return cannot_write(lock.error());
   BERTH_ASSIGN(const auto present, read());
   BERTH_ASSIGN(const auto now, edit(present));
   const auto status = env.status(file);
-  return env.replace_file(file, now, status ? status->mode & 0777 : 0600);
+  const auto replaced = env.replace_file(file, now, status ? status->mode & 0777 : 0600);
+  if (!replaced) return cannot_write(replaced.error());
+  return {};
 }
 
 Result<ClusterEntry> find_cluster(os::Env& env, const std::string& name) {
   BERTH_ASSIGN(auto entries, read_clusters(env));
   const auto found = std::ranges::find(entries, name, &ClusterEntry::name);
   if (found != entries.end()) return std::move(*found);
-  std::vector<std::string> names;
-  for (const auto& entry : entries) names.push_back(entry.name);
   BERTH_ASSIGN(const auto file, clusters_file(env));
-  if (names.empty())
-    return fail(ErrorKind::not_found,
-                "no cluster '{}': {} defines no clusters; see berth cluster --help", clip(name),
-                file);
-  return fail(ErrorKind::not_found, "no cluster '{}': {} has {}", clip(name), file,
-              join(names, ", "));
+  return no_cluster(name, file, entries);
 }
 
 Result<std::string> with_cluster(std::string_view text, const std::string& name,
                                  const std::vector<std::string>& hosts) {
-  if (!is_name(name))
-    return fail(ErrorKind::usage, "'{}': expected letters, digits, '-', '_' and '.'", clip(name));
+  if (!is_name(name)) return fail(ErrorKind::usage, "'{}' {}", clip(name), kNameRule);
   BERTH_ASSIGN(const auto entries, parse_clusters(text, "clusters.yaml"));
   if (std::ranges::find(entries, name, &ClusterEntry::name) != entries.end())
-    return fail(ErrorKind::exists, "there is a cluster '{}' already", name);
+    return fail(ErrorKind::exists,
+                "cluster '{0}' already exists; choose another name, or remove it first: berth "
+                "cluster remove {0}",
+                name);
   std::string now = add_entry(text, name, hosts);
   BERTH_TRY(parse_clusters(now, "clusters.yaml"));
   return now;

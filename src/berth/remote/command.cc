@@ -3,6 +3,8 @@
 #include <array>
 #include <csignal>
 
+#include "berth/base/units.h"
+
 namespace berth::remote {
 namespace {
 
@@ -14,7 +16,7 @@ constexpr Duration kDiesWithin = std::chrono::seconds(1);
 
 Command::Command(os::Env& env, std::vector<std::string> argv, exec::Environment environment,
                  Duration most, std::function<void()> ended)
-    : env_(env), name_(argv.front()), ended_(std::move(ended)) {
+    : env_(env), name_(argv.front()), most_(most), ended_(std::move(ended)) {
   auto child = env.spawn({.argv = std::move(argv),
                           .environment = std::move(environment),
                           .directory = "/",
@@ -22,7 +24,8 @@ Command::Command(os::Env& env, std::vector<std::string> argv, exec::Environment 
                           .join_files = {}});
   late_.set(env.now() + (child ? most : Duration(0)));
   if (!child) {
-    outcome_.error = within(name_, child.error());
+    const bool named = child.error().message.starts_with(name_ + ":");
+    outcome_.error = named ? child.error() : within(name_, child.error());
     return;
   }
   child_ = *std::move(child);
@@ -87,7 +90,8 @@ void Command::on_exit() {
 void Command::on_deadline() {
   if (child_) {
     kill();
-    outcome_.error = Error{ErrorKind::busy, name_ + ": no answer in time"};
+    outcome_.error = Error{ErrorKind::busy,
+                           fmt::format("{}: no answer within {}", name_, format_duration(most_))};
   }
   close();
 }

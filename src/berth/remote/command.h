@@ -18,9 +18,9 @@
 namespace berth::remote {
 
 struct CommandEnd {
-  int exit_code = 0;  // 128 and the signal, where one ended it
-  std::string out, err;
-  std::optional<Error> error;
+  int exit_code = 0;                // 128 plus the signal that ended it
+  std::string out = {}, err = {};   // its output and its error output
+  std::optional<Error> error = {};  // it did not start, took too long or printed too much
   bool good() const { return !error && exit_code == 0; }
 };
 
@@ -46,6 +46,7 @@ class Command {
 
   os::Env& env_;
   std::string name_;
+  const Duration most_;  // time limit of the command
   std::function<void()> ended_;
   std::optional<os::Child> child_;  // at work
   CommandEnd outcome_;

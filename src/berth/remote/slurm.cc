@@ -150,14 +150,12 @@ void Slurm::after_guard(const CommandEnd& outcome) {
 
 void Slurm::after_nodes(const CommandEnd& outcome) {
   if (!answered(outcome)) {
-    nodes_error_ = Error{ErrorKind::io, "Slurm does not answer: " + gist_of(outcome.err)};
+    nodes_error_ = Error{ErrorKind::io, slurm_error("sinfo", outcome).message};
     return;
   }
   nodes_at_ = env_.now();
   nodes_error_.reset();
-  if (outcome.error) nodes_error_ = *outcome.error;
-  if (!outcome.error && outcome.exit_code != 0)
-    nodes_error_ = Error{ErrorKind::io, "sinfo: " + gist_of(outcome.err)};
+  if (!outcome.good()) nodes_error_ = slurm_error("sinfo", outcome);
   nodes_age_ = kNodesAgeInVain;
   if (nodes_error_) return;
   auto nodes = read_slurm_nodes(outcome.out);
@@ -183,12 +181,13 @@ void Slurm::after_submit(const CommandEnd& outcome) {
         {{"number", fmt::format("{}", *number)}, {"partition", json_quote(job->ask.partition)}});
     return;
   }
-  const std::string why = outcome.error ? outcome.error->message : gist_of(outcome.err);
+  const std::string why =
+      outcome.good() ? number.error().message : slurm_error("sbatch", outcome).message;
   const ErrorKind kind = outcome.error ? outcome.error->kind : kind_of(trouble_of(outcome.err));
   // Without those nodes there is none that would do: the partition is not at fault.
   const bool without = !job->avoid.empty() && kind == ErrorKind::denied;
-  if (without) unavoidable_[job->avoid] = {env_.now() + kUnavoidableFor, "sbatch: " + why};
-  if (answered(outcome) && !without) rest(job->ask.partition, "sbatch: " + why, kind);
+  if (without) unavoidable_[job->avoid] = {env_.now() + kUnavoidableFor, why};
+  if (answered(outcome) && !without) rest(job->ask.partition, why, kind);
   std::erase_if(jobs_, [&](const auto& each) { return each.get() == job; });
 }
 
@@ -235,7 +234,7 @@ void Slurm::see(Job& job, const SlurmJob* seen) {
     job.reason = std::move(why);
     job.state = Job::State::over;
   };
-  if (seen == nullptr) return over("Slurm does not know it any more");
+  if (seen == nullptr) return over("Slurm has no record of it");
   const auto phase = phase_of(*seen);
   if (phase == SlurmPhase::over || phase == SlurmPhase::ending) {
     const auto why = ended_because(*seen);
@@ -248,7 +247,7 @@ void Slurm::see(Job& job, const SlurmJob* seen) {
     job.reason = seen->reason;
     if (job.state == Job::State::waits) return;
     job.unwanted = !job.taken;  // its agent is gone
-    return over("it was put back into the queue");
+    return over("Slurm requeued it");
   }
   if (seen->left) job.ends = env_.now() + *seen->left;
   if (job.state != Job::State::waits) return;
@@ -268,7 +267,7 @@ void Slurm::after_probe(const CommandEnd& outcome) {
   look_at_ = env_.now();
   if (trouble_of(outcome.err) == SlurmTrouble::no_such_job) return;  // the queue tells why
   rest(job->ask.partition, fmt::format("berth-agent does not start on {}: {}", job->alloc.machine,
-                                       gist_of(outcome.err)));
+                                       slurm_error("srun", outcome).message));
   job->unwanted = true;
 }
 
@@ -281,11 +280,11 @@ void Slurm::rest(const std::string& partition, std::string_view why, ErrorKind k
                 {{"partition", json_quote(partition)}, {"why", json_quote(why)}});
 }
 
-std::vector<std::string> Slurm::resting() const {
-  std::vector<std::string> names;
+PausedPartitions Slurm::paused() const {
+  PausedPartitions paused;
   for (const auto& [partition, rest] : rests_)
-    if (env_.now() < rest.until) names.push_back(partition);
-  return names;
+    if (env_.now() < rest.until) paused.emplace(partition, rest.why);
+  return paused;
 }
 
 // Leasing.
@@ -357,8 +356,7 @@ Result<cluster::Alloc> Slurm::allocate(const cluster::Wish& wish) {
   if (nodes_error_ && jobs_.empty()) return std::unexpected(*nodes_error_);
   if (!nodes_at_ && nodes_.empty())
     return fail(ErrorKind::busy, "asking Slurm for its partitions and nodes");
-  auto ask =
-      match(wish, nodes_, options_.partitions, options_.time_limit, options_.gpus, resting());
+  auto ask = match(wish, nodes_, options_.partitions, options_.time_limit, options_.gpus, paused());
   nodes_age_ = ask ? kNodesAge : kNodesAgeInVain;
   std::int64_t coming = 0;
   for (const auto& job : jobs_)
@@ -393,13 +391,12 @@ bool Slurm::avoids(const Job& job, std::span<const std::string> nodes) {
                 : std::ranges::equal(job.avoid, nodes);
 }
 
-/// Why there is nothing to wait for yet: of a partition that is left alone, what it did. io from
-/// match() says that only such ones are left; then the mildest of what they did counts.
+/// The error of match() with the kind that decides whether the run waits. `io` means that only
+/// paused partitions are left: the mildest of the reasons for their pauses counts.
 std::unexpected<Error> Slurm::refusal(Error error) const {
   bool busy = false, passing = false;
   for (const auto& [partition, rest] : rests_) {
     if (env_.now() >= rest.until) continue;
-    error.message += fmt::format(" ({}: {})", partition, rest.why);
     busy = busy || rest.kind == ErrorKind::busy;
     passing = passing || retryable(rest.kind);
   }
@@ -420,7 +417,8 @@ std::string Slurm::waiting_for() const {
                                                         : ": " + job->reason));
   }
   if (nodes_error_) waiting.push_back(nodes_error_->message);
-  return waiting.empty() ? "Slurm jobs, which are at their limit" : join(waiting, ", ");
+  return waiting.empty() ? fmt::format("all {} Slurm jobs of the cluster are in use", options_.most)
+                         : join(waiting, ", ");
 }
 
 Result<std::optional<Mono>> Slurm::keepalive(cluster::AllocId id) {

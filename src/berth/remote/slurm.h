@@ -109,7 +109,7 @@ class Slurm final : public RemoteCluster {
   void see(Job& job, const SlurmJob* seen);
   bool answered(const CommandEnd& outcome);
   void rest(const std::string& partition, std::string_view why, ErrorKind kind = ErrorKind::io);
-  std::vector<std::string> resting() const;
+  PausedPartitions paused() const;
   static std::string place_name(cluster::AllocId id);
   std::vector<std::string> submission(const Job& job) const;
   std::vector<std::string> probe(const Job& job) const;

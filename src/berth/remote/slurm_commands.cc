@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "berth/base/text.h"
+
 namespace berth::remote {
 namespace {
 
@@ -12,13 +14,29 @@ Result<std::string> ask_slurm(os::Env& env, const std::vector<std::string>& word
   for (; !outcome && env.stop_signals() == 0; outcome = command.take())
     BERTH_TRY(env.loop().turn());
   if (!outcome) return fail(ErrorKind::busy, "stopped");
-  if (outcome->error) return std::unexpected(*outcome->error);
-  if (outcome->exit_code != 0)
-    return fail(ErrorKind::io, "{}: {}", words.front(), gist_of(outcome->err));
+  if (!outcome->good()) return std::unexpected(slurm_error(words.front(), *outcome));
   return outcome->out;
 }
 
 }  // namespace
+
+Error slurm_error(std::string_view program, const CommandEnd& outcome) {
+  constexpr std::string_view kSilent = "Slurm does not answer ({}); check it: scontrol ping";
+  if (outcome.error) {
+    const Error& error = *outcome.error;  // its message begins with the program
+    if (error.kind == ErrorKind::busy) return {error.kind, fmt::format(kSilent, error.message)};
+    if (error.kind != ErrorKind::not_found) return error;
+    return {error.kind, fmt::format("{} was not found; install Slurm's commands on this machine, "
+                                    "or add their directory to PATH",
+                                    program)};
+  }
+  const std::string gist =
+      fmt::format("{}: {}", program,
+                  trim(outcome.err).empty() ? fmt::format("exit code {}", outcome.exit_code)
+                                            : gist_of(outcome.err));
+  if (trouble_of(outcome.err) != SlurmTrouble::unreachable) return {ErrorKind::io, gist};
+  return {ErrorKind::io, fmt::format(kSilent, gist)};
+}
 
 exec::Environment slurm_environment(os::Env& env) {
   auto environment = env.environment();
@@ -33,16 +51,23 @@ exec::Environment slurm_environment(os::Env& env) {
   return environment;
 }
 
-Result<std::vector<SlurmPartition>> slurm_partitions(os::Env& env, const SlurmOptions& options) {
+Result<SlurmPartitions> slurm_partitions(os::Env& env, const SlurmOptions& options) {
   BERTH_ASSIGN(const auto text,
                ask_slurm(env, {"sinfo", "--noheader", "--Node", "--exact",
                                "--Format=" + std::string(kSlurmPartitionsFormat)}));
-  BERTH_ASSIGN(auto partitions, read_slurm_partitions(text));
+  SlurmPartitions answer;
+  BERTH_ASSIGN(answer.used, read_slurm_partitions(text));
+  std::vector<std::string> existing;
+  for (const auto& each : answer.used) existing.push_back(each.name);
   const auto& named = options.partitions;
-  std::erase_if(partitions, [&](const SlurmPartition& each) {
+  if (!named.empty())
+    answer.problem = missing_partitions(named, existing);
+  else if (std::ranges::none_of(answer.used, &SlurmPartition::standard))
+    answer.problem = no_default_partition(existing);
+  std::erase_if(answer.used, [&](const SlurmPartition& each) {
     return !named.empty() && std::ranges::find(named, each.name) == named.end();
   });
-  return partitions;
+  return answer;
 }
 
 Result<std::vector<SlurmHolder>> slurm_holders(os::Env& env) {

@@ -125,30 +125,41 @@ machine::Block block_of(const SlurmNodes& nodes, const SlurmGpus* gpus,
 
 Result<SlurmAsk> match(const cluster::Wish& wish, std::span<const SlurmNodes> nodes,
                        std::span<const std::string> partitions, std::optional<Duration> time_limit,
-                       const SlurmGpuTypes& types, std::span<const std::string> passed) {
+                       const SlurmGpuTypes& types, const PausedPartitions& paused) {
+  std::vector<std::string> existing;
+  for (const auto& each : nodes)
+    if (!among(existing, each.partition)) existing.push_back(each.partition);
   std::vector<std::string> order(partitions.begin(), partitions.end());
   if (order.empty())
     for (const auto& each : nodes)
       if (each.standard && !among(order, each.partition)) order.push_back(each.partition);
-  if (order.empty())
-    return fail(ErrorKind::impossible, "Slurm has no standard partition: name one in `partitions`");
-  std::vector<std::string> impossible, busy, passed_over;
+  if (order.empty()) return fail(ErrorKind::impossible, "{}", no_default_partition(existing));
+  std::vector<std::string> impossible, busy, reasons;
   for (const auto& partition : order) {
-    std::string why = "there is no such partition; sinfo lists the partitions";
+    if (!among(existing, partition)) continue;  // missing_partitions() names it
+    std::string why;
     const auto best = best_of(partition, wish, nodes, time_limit, types, why);
+    const auto pause = paused.find(partition);
     const std::string where = "partition " + clip(partition) + ": ";
     if (!best)
       impossible.push_back(where + why);
     else if (!best->works)
-      busy.push_back(where + "no node that has room works");
-    else if (among(passed, partition))
-      passed_over.push_back(where + "paused for a while");
+      busy.push_back(where + "every node that is large enough is down or drained");
+    else if (pause != paused.end())
+      reasons.push_back(where + pause->second);
     else
       return best->ask;
   }
-  if (!busy.empty()) return fail(ErrorKind::busy, "{}", join(busy, "; "));
-  if (!passed_over.empty()) return fail(ErrorKind::io, "{}", join(passed_over, "; "));
-  return fail(ErrorKind::impossible, "{}", join(impossible, "; "));
+  const ErrorKind kind = !busy.empty()      ? ErrorKind::busy
+                         : !reasons.empty() ? ErrorKind::io
+                                            : ErrorKind::impossible;
+  if (kind == ErrorKind::busy) reasons.insert(reasons.begin(), busy.begin(), busy.end());
+  if (kind == ErrorKind::impossible) {
+    reasons = std::move(impossible);
+    if (auto missing = missing_partitions(order, existing); !missing.empty())
+      reasons.push_back(std::move(missing));
+  }
+  return fail(kind, "{}", join(reasons, "; "));
 }
 
 }  // namespace berth::remote

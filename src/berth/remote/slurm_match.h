@@ -31,11 +31,14 @@ struct SlurmAsk {
 /// One node, as something that could be leased whole.
 machine::Block block_of(const SlurmNodes& nodes, const SlurmGpus* gpus, const SlurmGpuTypes& types);
 
-/// The first of `partitions` (none: Slurm's standard one) that has nodes for it and that `passed`
-/// does not hold. impossible: none has, whatever is free; busy: the nodes of those that have are
-/// down; io: those that have are passed over.
+/// Partitions that get no job for a while, by name, each with the reason.
+using PausedPartitions = std::map<std::string, std::string, std::less<>>;
+
+/// Returns the first of `partitions` (none: Slurm's default one) that has nodes for the request and
+/// is not paused. Errors name each partition once. impossible: no partition can ever have such
+/// nodes; busy: the nodes of all that can are down; io: all that can are paused.
 Result<SlurmAsk> match(const cluster::Wish& wish, std::span<const SlurmNodes> nodes,
                        std::span<const std::string> partitions, std::optional<Duration> time_limit,
-                       const SlurmGpuTypes& types, std::span<const std::string> passed);
+                       const SlurmGpuTypes& types, const PausedPartitions& paused);
 
 }  // namespace berth::remote

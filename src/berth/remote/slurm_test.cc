@@ -9,6 +9,7 @@
 #include "berth/base/text.h"
 #include "berth/base/units.h"
 #include "berth/os/fake_env.h"
+#include "berth/remote/slurm_commands.h"
 
 namespace berth::remote {
 namespace {
@@ -162,8 +163,8 @@ TEST_F(SlurmTest, WhatNoPartitionHasIsImpossibleBeforeAnythingIsAsked) {
   const auto slurm = cluster({.partitions = {"main", "gpu", "old"}});
   const auto error = ask(*slurm, labelled_wish(9)).error();
   EXPECT_EQ(error.kind, ErrorKind::impossible);
-  for (const char* part :
-       {"partition main", "partition gpu", "requested 9", "old: there is no such partition"})
+  for (const char* part : {"partition main", "partition gpu", "requested 9",
+                           "partition 'old' does not exist; Slurm has main, gpu"})
     EXPECT_NE(error.message.find(part), std::string::npos) << part << " in " << error.message;
   EXPECT_EQ(ask(*slurm, labelled_wish(1, 1, 3)).error().kind, ErrorKind::impossible);
   EXPECT_EQ(paper_.calls["sbatch"], 0);
@@ -203,9 +204,28 @@ TEST_F(SlurmTest, WhatEveryPartitionRefusesIsDenied) {
   const auto refused = ask(*slurm, labelled_wish(1), 20s);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().kind, ErrorKind::denied);
-  EXPECT_NE(refused.error().message.find("sbatch: Batch job submission failed: Invalid account"),
-            std::string::npos)
-      << refused.error().message;
+  EXPECT_EQ(refused.error().message,
+            "partition main: sbatch: Batch job submission failed: Invalid account or "
+            "account/partition combination specified");
+}
+
+TEST(SlurmError, NamesTheProgramOnceAndSaysWhatToDo) {
+  const auto message = [](CommandEnd outcome) { return slurm_error("sbatch", outcome).message; };
+  EXPECT_EQ(message({.error = Error{ErrorKind::busy, "sbatch: no answer within 30s"}}),
+            "Slurm does not answer (sbatch: no answer within 30s); check it: scontrol ping");
+  EXPECT_EQ(
+      message({.error = Error{ErrorKind::not_found, "sbatch: no such program"}}),
+      "sbatch was not found; install Slurm's commands on this machine, or add their directory "
+      "to PATH");
+  EXPECT_EQ(
+      message({.exit_code = 1, .err = "sbatch: error: Unable to contact slurm controller\n"}),
+      "Slurm does not answer (sbatch: Unable to contact slurm controller); check it: scontrol "
+      "ping");
+  EXPECT_EQ(message({.exit_code = 1,
+                     .err = "sbatch: error: invalid partition specified: gup\nsbatch: error: Batch "
+                            "job submission failed: Invalid partition name specified\n"}),
+            "sbatch: invalid partition specified: gup");
+  EXPECT_EQ(message({.exit_code = 66}), "sbatch: exit code 66");
 }
 
 TEST_F(SlurmTest, CardsAreChosenBySizeAndNotByName) {

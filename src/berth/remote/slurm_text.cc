@@ -161,6 +161,17 @@ Result<SlurmJob> read_job_row(const std::vector<std::string_view>& row) {
   return job;
 }
 
+/// "Slurm has gpu, main"; long lists are shortened.
+std::string existing_text(std::span<const std::string> existing) {
+  constexpr std::size_t kListed = 20;
+  if (existing.empty()) return "Slurm has no partitions";
+  std::vector<std::string> names;
+  for (const auto& name : existing.first(std::min(existing.size(), kListed)))
+    names.push_back(clip(name));
+  const std::size_t more = existing.size() - names.size();
+  return "Slurm has " + join(names, ", ") + (more > 0 ? fmt::format(" and {} more", more) : "");
+}
+
 bool one_of(std::string_view text, std::span<const std::string_view> words) {
   return std::ranges::find(words, text) != words.end();
 }
@@ -192,6 +203,27 @@ Result<std::vector<SlurmPartition>> read_slurm_partitions(std::string_view text)
       return std::unexpected(within("sinfo", added.error()));
   }
   return all;
+}
+
+std::string missing_partitions(std::span<const std::string> named,
+                               std::span<const std::string> existing) {
+  constexpr std::size_t kFewest = 4;  // letters of a name that has near ones
+  std::vector<std::string> missing;
+  for (const auto& name : named) {
+    if (std::ranges::find(existing, name) != existing.end()) continue;
+    auto near = near_miss(name, existing);
+    if (near.empty() && name.size() >= kFewest) near = nearest_of(name, existing);
+    missing.push_back(
+        fmt::format("partition '{}' does not exist{}", clip(name),
+                    near.empty() ? "" : fmt::format(" (did you mean '{}'?)", clip(near))));
+  }
+  return missing.empty() ? "" : join(missing, ", ") + "; " + existing_text(existing);
+}
+
+std::string no_default_partition(std::span<const std::string> existing) {
+  if (existing.empty()) return existing_text(existing);
+  return "Slurm has no default partition; add `partitions` to the cluster; " +
+         existing_text(existing);
 }
 
 /// The comment stands last: others may have anything in it.
@@ -371,7 +403,7 @@ std::string gist_of(std::string_view complaint) {
     if (error != line.npos) line = line.substr(error + 7);
     if (!line.empty()) return clip(line, 200);
   }
-  return "it said nothing";
+  return "no error message";
 }
 
 std::string slurm_comment(std::span<const std::pair<std::string, std::string>> labels) {

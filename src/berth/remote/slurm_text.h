@@ -92,6 +92,14 @@ SlurmPhase phase_of(const SlurmJob& job);
 /// Why a job that is over ended otherwise than by itself: "node failure"; empty: by itself.
 std::string_view ended_because(const SlurmJob& job);
 
+/// Returns an error message about the `named` partitions that do not exist, with near names and all
+/// existing partitions: "partition 'gpus' does not exist (did you mean 'gpu'?); Slurm has gpu,
+/// main". Returns "" if all of them exist.
+std::string missing_partitions(std::span<const std::string> named,
+                               std::span<const std::string> existing);
+/// Returns the error message for an entry that names no partition on a Slurm without a default one.
+std::string no_default_partition(std::span<const std::string> existing);
+
 /// What `sbatch --parsable` prints: "17", or "17;cluster".
 Result<std::int64_t> read_slurm_job_id(std::string_view text);
 
@@ -111,7 +119,7 @@ enum class SlurmTrouble : std::uint8_t {
   other,
 };
 SlurmTrouble trouble_of(std::string_view complaint);
-/// The first line of it that says something, without "sbatch: error: ".
+/// Returns its first line that is not empty, without "sbatch: error: ".
 std::string gist_of(std::string_view complaint);
 
 /// "digits-3,team=vision": the run of these labels and what it is called by besides, each as

@@ -98,6 +98,29 @@ TEST(SlurmText, PartitionsAreTheSumOfTheirNodes) {
     EXPECT_FALSE(read_slurm_partitions(text)) << text;
 }
 
+TEST(SlurmText, MissingPartitionsAreNamedWithNearAndExistingOnes) {
+  const std::vector<std::string> existing{"main", "gpu", "long"};
+  const auto text = [&](std::vector<std::string> named) {
+    return missing_partitions(named, existing);
+  };
+  EXPECT_EQ(text({"main", "gpu"}), "");
+  EXPECT_EQ(text({"gup", "main"}), "partition 'gup' does not exist; Slurm has main, gpu, long");
+  EXPECT_EQ(text({"Long", "mains", "a\n"}),
+            "partition 'Long' does not exist (did you mean 'long'?), partition 'mains' does not "
+            "exist (did you mean 'main'?), partition 'a\\x0a' does not exist; Slurm has main, gpu, "
+            "long");
+  EXPECT_EQ(missing_partitions(existing, {}).substr(0, 60),
+            "partition 'main' does not exist, partition 'gpu' does not ex");
+  EXPECT_TRUE(missing_partitions(existing, {}).ends_with("; Slurm has no partitions"));
+  EXPECT_TRUE(text({"x"}).ends_with("; Slurm has main, gpu, long"));
+  EXPECT_TRUE(missing_partitions(existing, std::vector<std::string>(23, "other"))
+                  .ends_with("other and 3 more"));
+  EXPECT_EQ(no_default_partition(existing),
+            "Slurm has no default partition; add `partitions` to the cluster; Slurm has main, gpu, "
+            "long");
+  EXPECT_EQ(no_default_partition({}), "Slurm has no partitions");
+}
+
 TEST(SlurmText, TimesComeBack) {
   for (const Duration each : {Duration(0s), Duration(59s), Duration(61s), Duration(49h + 3s)})
     EXPECT_EQ(*read_slurm_time(slurm_time(each)), each);
@@ -118,7 +141,7 @@ TEST(SlurmText, ComplaintsMeanSomething) {
             SlurmTrouble::not_now);
   EXPECT_EQ(trouble_of("Segmentation fault"), SlurmTrouble::other);
   EXPECT_EQ(gist_of("\nsbatch: error: Invalid account\nmore"), "Invalid account");
-  EXPECT_EQ(gist_of(""), "it said nothing");
+  EXPECT_EQ(gist_of(""), "no error message");
 }
 
 TEST(SlurmText, NamesCannotBeMoreThanNames) {

@@ -146,7 +146,8 @@ class HostCluster final : public RemoteCluster {
       from.push_back(i);
     }
     if (avoided == hosts_.size())
-      return fail(ErrorKind::impossible, "there is no host but {}", berth::join(wish.avoid, ", "));
+      return fail(ErrorKind::impossible, "the cluster has no other hosts than {}",
+                  berth::join(wish.avoid, ", "));
     if (offers.empty()) return fail(refusals.kind(), "{}", refusals.text);
     auto choice = cluster::closest(offers, wish);
     if (choice) {

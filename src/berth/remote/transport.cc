@@ -23,12 +23,12 @@ cannot() { rm -f "$new"; echo; printf "berth-agent cannot %s" "$*"; echo; exit 3
 take() {
 umask 077; said=$(mkdir -p "$cache" 2>&1) || cannot "$said";
 echo; echo "berth-agent wanted";
-said=$(head -c "$size" 2>&1 >"$new") || cannot "be kept in $cache: $said";
+said=$(head -c "$size" 2>&1 >"$new") || cannot "be stored in $cache: $said";
 if command -v sha256sum >/dev/null; then sum=$(sha256sum "$new") && [ "${sum%% *}" = "$digest" ] ||
 cannot "be copied: the received file has another digest"; fi;
 chmod 700 "$new"; said=$("$new" --version 2>&1) || cannot "run on this host ($(uname -sm)): $said";
 mv -f "$new" "$agent"; };
-if [ -x "$agent" ] && [ "$(wc -c <"$agent")" -eq "$size" ]; then :; else (take) || exit 3; fi;
+[ -x "$agent" ] && [ "$(wc -c <"$agent")" -eq "$size" ] || (take) || exit 3;
 exec "$agent" "$@")sh";
 
 /// $1 DIGEST, then the words of the agent.
