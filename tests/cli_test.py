@@ -297,7 +297,7 @@ class Stopping(Case):
         process.stdout.read(1 << 16)
         time.sleep(0.2)  # until the pipe is full
         process.send_signal(signal.SIGINT)
-        until(lambda: self.house.json("runs")["runs"][0]["state"] == "stopped", "the stop", 5)
+        until(lambda: self.house.json("runs")["runs"][0]["state"] == "stopped", "the stop")
 
     def test_a_hangup_leaves_it_running(self):
         process = self.running()

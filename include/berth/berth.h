@@ -220,11 +220,11 @@ BERTH_EXPORT void berth_runs_destroy(berth_runs* runs);
  * run's name, a text that is the caller's. */
 BERTH_EXPORT int berth_runs_submit(berth_runs* runs, const char* const* argv, char** name,
                                    char* message, size_t message_size);
-/* The same of an experiment's or a flow's file. `options` are words of `berth run FILE`, such as
- * "--parallel", "4", and end with NULL; NULL: none. */
-BERTH_EXPORT int berth_runs_submit_file(berth_runs* runs, const char* file,
-                                        const char* const* options, char** name, char* message,
-                                        size_t message_size);
+/* The same for the file of an experiment or a flow. `options` is a JSON object with the fields of
+ * FileOptions (berth/run.h), such as {"parallel": 4, "set": {"lr": "0.1"}, "timeout": "10m"};
+ * NULL: none. */
+BERTH_EXPORT int berth_runs_submit_file(berth_runs* runs, const char* file, const char* options,
+                                        char** name, char* message, size_t message_size);
 /* NOT_FOUND. */
 BERTH_EXPORT int berth_runs_find(berth_runs* runs, const char* name, berth_run* run, char* message,
                                  size_t message_size);

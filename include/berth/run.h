@@ -15,7 +15,7 @@
 // and is not lost (docs/explanation/promises.md). Ownership: values are the caller's; closing a
 // Runs ends no run. Threads: a Runs belongs to one thread at a time; who follows or stops what
 // another thread drives opens one more. Errors: those of the store; invalid, not_found and
-// impossible of what is submitted, in the words of `berth run`; not_found, where there is no
+// impossible of what is submitted; not_found, where a runner has to be started and there is no
 // `berth`. What a class of the program's own throws is caught where it is called, and is an error
 // as if it had returned `invalid` with the exception's words.
 #pragma once
@@ -41,7 +41,7 @@ struct RunsOptions {
   std::string program{};          ///< The `berth` to use; "": $BERTH_BIN, or the one in PATH.
 };
 
-/// One command as a run of its own.
+/// One command as a run.
 struct Command {
   std::vector<std::string> argv;
   std::string name{};       ///< Of the run; "": that of the program.
@@ -50,6 +50,7 @@ struct Command {
   int retries = 0;
   std::chrono::milliseconds timeout{};                             ///< Of each attempt; 0: none.
   std::vector<std::pair<std::string, std::string>> environment{};  ///< Over that of this process.
+  std::vector<std::string> clusters{};  ///< As `berth run --cluster`; empty: this machine.
 };
 
 /// How many tasks are in each state; they add up to the tasks.
@@ -250,12 +251,20 @@ enum class Again : std::uint8_t {
   file,    ///< Everything of a flow, as its file is now.
 };
 
-/// What a file is recorded with.
+/// What a run of a file is requested with. A field that is not set leaves what the file says.
 struct FileOptions {
-  std::string name{};         ///< Of the run; "": what the file says.
-  std::int64_t parallel = 0;  ///< Tasks side by side at most; 0: what the file says.
-  std::vector<std::pair<std::string, std::string>> set{};  ///< Parameters of a flow.
+  std::string name{};         ///< Name of the run, without its number.
+  std::int64_t parallel = 0;  ///< Maximum number of tasks in parallel.
+  std::vector<std::pair<std::string, std::string>> set{};  ///< Parameters of a flow; several: a list.
   bool elsewhere = false;  ///< It is for a Cluster: nothing is checked against this machine.
+  std::vector<std::pair<std::string, std::string>> labels{};
+  std::vector<std::string> clusters{};  ///< As `berth run --cluster`; the first one is preferred.
+  int retries = 0;                      ///< Of each task.
+  std::chrono::milliseconds timeout{};  ///< Of each attempt.
+  std::optional<std::int64_t> allow_failures{};  ///< The number of tasks that may fail.
+  std::vector<std::string> targets{};     ///< Of a flow: steps ("map") or tasks ("map/A") to run.
+  std::vector<std::string> force{};       ///< Of a flow: steps that run although they are cached.
+  std::vector<std::string> warm_start{};  ///< Of an experiment: earlier runs to begin with.
 };
 
 class BERTH_EXPORT Runs {
@@ -267,18 +276,17 @@ class BERTH_EXPORT Runs {
 
   /// Records the run, starts its runner, and returns its name.
   Result<std::string> submit(const Command& command);
-  /// The same of an experiment's or a flow's file; `options` are those of `berth run FILE`, such as
-  /// {"--set", "lr=0.1"} or {"--parallel", "4"}.
-  Result<std::string> submit_file(const std::string& file,
-                                  const std::vector<std::string>& options = {});
+  /// The same for the file of an experiment or a flow.
+  Result<std::string> submit_file(const std::string& file, const FileOptions& options = {});
 
   /// Records the run, which then waits for drive(), resume() or `berth resume`.
   Result<std::string> record(const Command& command, bool elsewhere = false);
   Result<std::string> record_file(const std::string& file, const FileOptions& options = {});
   /// Drives a run in this process until it has ended or `stop` was asked; one that was stopped or
   /// interrupted goes on. `berth stop` sends this process SIGTERM. After an error the run is
-  /// stopped, with that error. `notify` and `on_end` of its file are left to this program, which
-  /// on_note() is told. busy: it is driven already.
+  /// stopped, with that error. `notify` and `on_end` of its file work as with `berth run`: `berth`
+  /// sends the notifications, and on_note() receives the output of `on_end`. busy: it is driven
+  /// already.
   Result<Run> drive(const std::string& name, const DriveOptions& options = {});
 
   Result<std::vector<Run>> list();  ///< Oldest first.

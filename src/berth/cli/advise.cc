@@ -10,8 +10,8 @@
 #include "berth/cli/flow_view.h"
 #include "berth/cli/options.h"
 #include "berth/cli/print.h"
-#include "berth/cli/run_view.h"
 #include "berth/cli/table.h"
+#include "berth/engine/flow_steps.h"
 #include "berth/experiment/program.h"
 
 namespace berth::cli {
@@ -68,7 +68,7 @@ Result<Advised> find_advised(os::Env& env, run::Context& context, const std::str
   if (!record) return fail(ErrorKind::not_found, "{}: no such file and no such run", clip(of));
   const std::string name = record->name.substr(0, record->name.rfind('-'));
   if (record->kind != "flow") return Advised{name, {std::string(kAllTrials)}, false};
-  BERTH_ASSIGN(const auto flow, flow_of(*record));
+  BERTH_ASSIGN(const auto flow, engine::flow_of(*record));
   return Advised{name, step_names(flow), true};
 }
 

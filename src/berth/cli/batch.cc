@@ -6,11 +6,14 @@
 #include <set>
 
 #include "berth/base/text.h"
-#include "berth/cli/detach.h"
 #include "berth/cli/json_output.h"
 #include "berth/cli/print.h"
-#include "berth/cli/run_view.h"
 #include "berth/cli/table.h"
+#include "berth/engine/detach.h"
+#include "berth/engine/run_json.h"
+#include "berth/engine/run_record.h"
+#include "berth/engine/run_state.h"
+#include "berth/engine/shown_run.h"
 #include "berth/flow/notation.h"
 #include "berth/run/run_labels.h"
 
@@ -133,7 +136,7 @@ Result<int> drive_batch(os::Env& env, run::Context& context,
   const std::size_t side_by_side =
       std::clamp<std::size_t>(static_cast<std::size_t>(cores), 1, kMostSideBySide);
   std::vector<std::size_t> open;  // indices of those that were started and are not over
-  std::vector<ShownRun> ended(runs.size());
+  std::vector<engine::ShownRun> ended(runs.size());
   std::size_t next = 0;
   bool stopping = false;
   while (next < runs.size() || !open.empty()) {
@@ -144,18 +147,17 @@ Result<int> drive_batch(os::Env& env, run::Context& context,
     }
     if (stopping) next = runs.size();
     while (next < runs.size() && open.size() < side_by_side) {
-      if (const auto started = start_detached(env, context, runs[next]); !started)
+      if (const auto started = engine::start_detached(context, runs[next]); !started)
         print_error(fmt::format("berth: {}\n", started.error().message));
       open.push_back(next++);
     }
-    reap_runners();
     std::erase_if(open, [&](std::size_t i) {
       auto record = context.store->find_run(runs[i].name);
       if (!record) return false;  // a store that is busy: the next look
-      std::string state = state_now(env, *record);
-      if (is_under_way(state)) return false;
+      std::string state = engine::state_now(env, *record);
+      if (engine::is_under_way(state)) return false;
       print_error(fmt::format("{} ({} {}): {}, {}\n", record->name, kRowLabel, row_of(*record),
-                              state, counts_text(record->counts)));
+                              state, engine::counts_text(record->counts)));
       ended[i] = {*std::move(record), std::move(state)};
       return true;
     });
@@ -171,12 +173,12 @@ Result<int> drive_batch(os::Env& env, run::Context& context,
     const auto& [record, state] = std::tie(ended[i].record, ended[i].state);
     failed = failed || state == "failed";
     stopped = stopped || (state != "failed" && state != "done");
-    table.add({row_of(record), record.name, state, counts_text(record.counts)});
-    if (!is_under_way(state) && state != "done" && state != "failed")
+    table.add({row_of(record), record.name, state, engine::counts_text(record.counts)});
+    if (!engine::is_under_way(state) && state != "done" && state != "failed")
       print_error(fmt::format("resume it with: berth resume {}\n", record.name));
     if (state == "failed") print_error(fmt::format("see: berth show {}\n", record.name));
   }
-  print(json ? runs_json(ended) : table.text());
+  print(json ? engine::runs_json(ended) : table.text());
   if (stopping) return exit_code(ErrorKind::interrupted);
   return failed ? 1 : stopped ? exit_code(ErrorKind::busy) : 0;
 }

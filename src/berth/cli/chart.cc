@@ -6,6 +6,7 @@
 #include "berth/base/text.h"
 #include "berth/base/units.h"
 #include "berth/cli/trials_view.h"
+#include "berth/engine/trials.h"
 
 namespace berth::cli {
 namespace {
@@ -27,7 +28,7 @@ std::vector<Point> points_of(const std::vector<store::TaskRecord>& tasks,
   std::vector<Point> points;
   std::optional<double> best;
   for (const auto& task : tasks) {
-    const auto score = score_of(task, program);
+    const auto score = engine::score_of(task, program);
     if (!score || !std::isfinite(*score)) continue;
     const bool better = !best || (program.goal->maximize ? *score > *best : *score < *best);
     if (better) best = score;
@@ -191,7 +192,8 @@ std::string scatter_chart(const std::vector<store::TaskRecord>& tasks,
   std::vector<std::string> texts;
   std::vector<double> numbers;
   for (const auto& point : points_of(tasks, program)) {
-    const std::string text = value_of(tasks[static_cast<std::size_t>(point.trial - 1)], parameter);
+    const std::string text =
+        engine::value_of(tasks[static_cast<std::size_t>(point.trial - 1)], parameter);
     if (text == "-") continue;
     points.push_back(point);
     texts.push_back(text);

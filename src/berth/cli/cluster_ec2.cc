@@ -4,8 +4,8 @@
 
 #include "berth/base/json_writer.h"
 #include "berth/base/text.h"
-#include "berth/cli/run_view.h"
 #include "berth/cli/table.h"
+#include "berth/engine/run_state.h"
 #include "berth/run/runner.h"
 
 namespace berth::cli {
@@ -29,7 +29,7 @@ Result<std::vector<remote::Ec2Found>> clean_ec2(os::Env& env, const remote::Clus
   BERTH_ASSIGN(auto found, remote::ec2_instances(env, settings, home));
   std::erase_if(found, [&](const remote::Ec2Found& instance) {
     const auto run = context.store->find_run(instance.run);
-    return run && is_under_way(state_now(env, *run));
+    return run && engine::is_under_way(engine::state_now(env, *run));
   });
   BERTH_TRY(remote::end_ec2_instances(env, settings, found));
   return found;

@@ -7,8 +7,8 @@
 #include "berth/cli/complete.h"
 #include "berth/cli/completion.h"
 #include "berth/cli/print.h"
-#include "berth/cli/run_view.h"
 #include "berth/cli/shared_options.h"
+#include "berth/engine/run_record.h"
 #include "berth/error.h"
 #include "berth/remote/clusters.h"
 #include "berth/run/context.h"
@@ -67,7 +67,7 @@ Result<std::vector<Candidate>> runs_or_tasks(os::Env& env, Subject subject,
   BERTH_ASSIGN(const auto records, context.store->runs());
   for (auto record = records.rbegin(); record != records.rend(); ++record)
     if (found.size() < kMostCandidates && record->name.starts_with(so_far))
-      found.push_back({record->name, counts_text(record->counts)});
+      found.push_back({record->name, engine::counts_text(record->counts)});
   return found;
 }
 

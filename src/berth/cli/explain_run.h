@@ -1,38 +1,13 @@
-// What berth why and berth show say of a whole run.
+// The explanation of a run as text.
 #pragma once
 
-#include <functional>
 #include <string>
-#include <vector>
 
-#include "berth/run/context.h"
-#include "berth/store/store.h"
+#include "berth/engine/run_explanation.h"
 
 namespace berth::cli {
 
-/// Tasks of a run that wait, or failed, for the same reason.
-struct TaskGroup {
-  std::string reason;      ///< "exit 1"; "it is next; another try may be due after a pause".
-  std::string detail;      ///< A sentence that an attempt left; "" for none.
-  std::int64_t count = 0;  ///< The number of tasks.
-  std::vector<std::string> tasks;  ///< The ids of the first of them: "digits-3/17".
-};
-
-struct RunExplanation {
-  store::RunRecord record;
-  std::string state;  ///< From state_now().
-  std::string why;    ///< One sentence: how the run ended, or that it runs.
-  std::vector<TaskGroup> waiting, failed;
-  std::optional<int> exit_code;  ///< nullopt for an open or interrupted run.
-};
-
-/// Returns the reason why a task does not run now.
-using ReasonOf = std::function<Result<std::string>(const store::TaskRecord&)>;
-
-/// Explains the run: the waiting tasks by reason, the failed tasks by cause, and how it ended.
-Result<RunExplanation> explanation_of(os::Env& env, run::Context& context,
-                                      const store::RunRecord& record, const ReasonOf& reason_of);
-/// Several lines; the first is the line of berth wait.
-std::string explanation_text(const RunExplanation& run);
+/// Several lines; the first one is the line of berth wait.
+std::string explanation_text(const engine::RunExplanation& run);
 
 }  // namespace berth::cli

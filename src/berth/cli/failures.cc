@@ -1,36 +1,9 @@
 #include "berth/cli/failures.h"
 
-#include <algorithm>
-
 #include "berth/base/text.h"
-#include "berth/cli/run_view.h"
+#include "berth/engine/failures.h"
 
 namespace berth::cli {
-
-Result<Failure> failure_of(run::Context& context, const store::RunRecord& run,
-                           const store::TaskRecord& task) {
-  Failure failure{.id = run.name + "/" + task.label,
-                  .cause = cause_text(task),
-                  .attempts = task.attempts,
-                  .report = {}};
-  BERTH_ASSIGN(failure.report, run::report_of(context, run, task));
-  return failure;
-}
-
-Result<std::vector<Failure>> failures_of(run::Context& context, const store::RunRecord& run,
-                                         const std::vector<store::TaskRecord>& tasks,
-                                         std::size_t most) {
-  std::vector<const store::TaskRecord*> failed;
-  for (const auto& task : tasks)
-    if (task.state == store::TaskState::failed) failed.push_back(&task);
-  std::ranges::stable_sort(failed, {}, &store::TaskRecord::ended);
-  if (failed.size() > most) failed.resize(most);
-  std::vector<Failure> failures;
-  for (const auto* task : failed) {
-    BERTH_ASSIGN(failures.emplace_back(), failure_of(context, run, *task));
-  }
-  return failures;
-}
 
 std::string report_text(const run::TaskReport& report) {
   std::string text;
@@ -42,7 +15,7 @@ std::string report_text(const run::TaskReport& report) {
   return text;
 }
 
-std::string failure_text(const Failure& failure) {
+std::string failure_text(const engine::Failure& failure) {
   return fmt::format("{} failed: {}{}\n{}  more: berth logs {}; berth why {}\n", failure.id,
                      failure.cause,
                      failure.attempts > 1 ? fmt::format(", {} times tried", failure.attempts) : "",

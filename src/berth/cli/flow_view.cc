@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
-#include <set>
 
 #include "berth/base/json_writer.h"
 #include "berth/base/text.h"
@@ -11,18 +10,14 @@
 #include "berth/base/url.h"
 #include "berth/cli/json_output.h"
 #include "berth/cli/print.h"
-#include "berth/cli/run_view.h"
 #include "berth/cli/table.h"
+#include "berth/engine/flow_steps.h"
+#include "berth/engine/run_record.h"
 #include "berth/flow/elsewhere.h"
 #include "berth/run/flow_plan.h"
 
 namespace berth::cli {
 namespace {
-
-std::int64_t total(const store::Counts& counts) {
-  return counts.waiting + counts.running + counts.done + counts.cached + counts.skipped +
-         counts.failed + counts.stopped;
-}
 
 std::string number(std::int64_t count) {
   return count == 0 ? "-" : fmt::format("{}", count);
@@ -38,9 +33,9 @@ std::string graphviz_quoted(std::string_view text) {
   return result + "\"";
 }
 
-std::string standing(const StepCounts& step) {
+std::string standing(const engine::StepCounts& step) {
   if (!step.known) return "not known yet";
-  return total(step.counts) > 0 ? counts_text(step.counts) : "no tasks";
+  return step.counts.total() > 0 ? engine::counts_text(step.counts) : "no tasks";
 }
 
 const char* colour(const store::Counts& counts) {
@@ -65,45 +60,17 @@ std::size_t side_by_side(const machine::Host& host, const run::StepPlan& step) {
 
 }  // namespace
 
-std::string_view step_name(std::string_view label) {
-  return label.substr(0, label.find('/'));
-}
-
-std::vector<StepCounts> step_counts(const flow::Flow& flow, const store::RunRecord& run,
-                                    const std::vector<store::TaskRecord>& tasks) {
-  const bool done = run.state == store::RunState::done;
-  std::vector<StepCounts> steps;
-  for (const auto& step : flow.steps)
-    steps.push_back({.name = step.name, .counts = {}, .known = done || step.variables.empty()});
-  for (const auto& task : tasks) {
-    const auto step = std::ranges::find(steps, step_name(task.label), &StepCounts::name);
-    if (step == steps.end()) continue;
-    step->known = true;
-    store::Counts& counts = step->counts;
-    switch (task.state) {
-      case store::TaskState::waiting: ++counts.waiting; break;
-      case store::TaskState::running: ++counts.running; break;
-      case store::TaskState::done: ++counts.done; break;
-      case store::TaskState::cached: ++counts.cached; break;
-      case store::TaskState::skipped: ++counts.skipped; break;
-      case store::TaskState::failed: ++counts.failed; break;
-      case store::TaskState::stopped: ++counts.stopped; break;
-    }
-  }
-  return steps;
-}
-
-std::string steps_table(const std::vector<StepCounts>& steps) {
+std::string steps_table(const std::vector<engine::StepCounts>& steps) {
   Table table(
       {"step", "tasks", "done", "cached", "skipped", "running", "failed", "waiting", "stopped"});
   for (const auto& [name, counts, known] : steps)
-    table.add({name, known ? fmt::format("{}", total(counts)) : "?", number(counts.done),
+    table.add({name, known ? fmt::format("{}", counts.total()) : "?", number(counts.done),
                number(counts.cached), number(counts.skipped), number(counts.running),
                number(counts.failed), number(counts.waiting), number(counts.stopped)});
   return table.text();
 }
 
-std::string graph_text(const flow::Flow& flow, const std::vector<StepCounts>& steps) {
+std::string graph_text(const flow::Flow& flow, const std::vector<engine::StepCounts>& steps) {
   std::string text;
   for (std::size_t i = 0; i < flow.steps.size(); ++i) {
     const flow::Step& step = flow.steps[i];
@@ -119,7 +86,7 @@ std::string graph_text(const flow::Flow& flow, const std::vector<StepCounts>& st
   return text;
 }
 
-std::string graph_dot(const flow::Flow& flow, const std::vector<StepCounts>& steps) {
+std::string graph_dot(const flow::Flow& flow, const std::vector<engine::StepCounts>& steps) {
   std::string text = fmt::format("digraph {} {{\n  rankdir=LR;\n", graphviz_quoted(flow.name));
   text += "  node [shape=box, style=filled];\n";
   for (std::size_t i = 0; i < flow.steps.size(); ++i)
@@ -134,12 +101,12 @@ std::string graph_dot(const flow::Flow& flow, const std::vector<StepCounts>& ste
   return text + "}\n";
 }
 
-std::string graph_json(const flow::Flow& flow, const std::vector<StepCounts>& steps,
+std::string graph_json(const flow::Flow& flow, const std::vector<engine::StepCounts>& steps,
                        const std::vector<store::TaskRecord>& tasks) {
   std::map<std::string_view, std::vector<double>> took;  // seconds, by step
   for (const auto& task : tasks)
     if (task.state == store::TaskState::done && task.started && task.ended)
-      took[step_name(task.label)].push_back(
+      took[engine::step_name(task.label)].push_back(
           std::chrono::duration<double>(*task.ended - *task.started).count());
   JsonWriter json;
   json.object().add("version", 1).key("steps").array();
@@ -172,51 +139,6 @@ std::string graph_json(const flow::Flow& flow, const std::vector<StepCounts>& st
           .end();
   }
   return json.end().end().take() + "\n";
-}
-
-const store::TaskRecord* first_failed_before(const flow::Flow& flow,
-                                             const std::vector<store::TaskRecord>& tasks,
-                                             std::string_view label) {
-  std::set<std::string_view> before;
-  std::vector<std::string_view> open{step_name(label)};
-  while (!open.empty()) {
-    const auto step = std::ranges::find(flow.steps, open.back(), &flow::Step::name);
-    open.pop_back();
-    if (step == flow.steps.end()) continue;
-    for (const auto after : step->after) {
-      const std::string& name = flow.steps[static_cast<std::size_t>(after.value)].name;
-      if (before.insert(name).second) open.push_back(name);
-    }
-  }
-  const store::TaskRecord* first = nullptr;
-  for (const auto& task : tasks)
-    if (task.state == store::TaskState::failed && before.contains(step_name(task.label)) &&
-        (first == nullptr || task.ended < first->ended))
-      first = &task;
-  return first;
-}
-
-std::string waits_for(const flow::Flow& flow, const std::vector<StepCounts>& steps,
-                      std::string_view label) {
-  const auto step = std::ranges::find(flow.steps, step_name(label), &flow::Step::name);
-  if (step == flow.steps.end()) return {};
-  for (const auto before : step->after) {
-    const StepCounts& other = steps[static_cast<std::size_t>(before.value)];
-    if (other.counts.failed > 0)
-      return fmt::format("{} of the {} tasks of {}, which it waits for, failed",
-                         other.counts.failed, total(other.counts), other.name);
-    const std::int64_t open = other.counts.waiting + other.counts.running + other.counts.stopped;
-    if (open > 0)
-      return fmt::format("{} of the {} tasks of {}, which it waits for, are not done yet", open,
-                         total(other.counts), other.name);
-    if (!other.known) return fmt::format("{}, which it waits for, has no tasks yet", other.name);
-  }
-  return {};
-}
-
-Result<flow::Flow> flow_of(const store::RunRecord& run) {
-  BERTH_ASSIGN(const auto program, run::flow_program(run.spec_json));
-  return run::read_flow(program);
 }
 
 Result<int> show_flow_plan(run::Context& context, run::FlowProgram program,

@@ -6,17 +6,22 @@
 #include <array>
 
 #include "berth/base/text.h"
-#include "berth/cli/detach.h"
 #include "berth/cli/failures.h"
 #include "berth/cli/flow_view.h"
 #include "berth/cli/json_output.h"
-#include "berth/cli/notify.h"
-#include "berth/cli/on_end.h"
 #include "berth/cli/print.h"
-#include "berth/cli/run_view.h"
 #include "berth/cli/screen.h"
+#include "berth/cli/state_line.h"
 #include "berth/cli/table.h"
 #include "berth/cli/trials_view.h"
+#include "berth/engine/detach.h"
+#include "berth/engine/drive.h"
+#include "berth/engine/failures.h"
+#include "berth/engine/flow_steps.h"
+#include "berth/engine/run_json.h"
+#include "berth/engine/run_record.h"
+#include "berth/engine/run_state.h"
+#include "berth/engine/trials.h"
 #include "berth/run/clusters.h"
 #include "berth/run/run_end.h"
 #include "berth/run/runner.h"
@@ -29,7 +34,7 @@ namespace {
 Status print_failures(run::Context& context, const store::RunRecord& record,
                       const std::vector<store::TaskRecord>& tasks) {
   constexpr std::size_t kMostWhole = 3;
-  BERTH_ASSIGN(const auto failures, failures_of(context, record, tasks, kMostRows));
+  BERTH_ASSIGN(const auto failures, engine::failures_of(context, record, tasks, kMostRows));
   for (std::size_t i = 0; i < failures.size(); ++i)
     print(i < kMostWhole ? failure_text(failures[i])
                          : fmt::format("{} failed: {}; berth why {}\n", failures[i].id,
@@ -55,14 +60,14 @@ Status print_stale(run::Context& context, const store::RunRecord& record,
 }
 
 Status print_flow(const store::RunRecord& record, const std::vector<store::TaskRecord>& tasks) {
-  BERTH_ASSIGN(const auto flow, flow_of(record));
-  print(steps_table(step_counts(flow, record, tasks)));
+  BERTH_ASSIGN(const auto flow, engine::flow_of(record));
+  print(steps_table(engine::step_counts(flow, record, tasks)));
   return {};
 }
 
 Status print_trials(const store::RunRecord& record, const std::vector<store::TaskRecord>& tasks) {
   BERTH_ASSIGN(const auto program, experiment::from_json_text(record.spec_json));
-  print(trials_table(sorted_trials(tasks, program), program, kMostRows));
+  print(trials_table(engine::sorted_trials(tasks, program), program, kMostRows));
   if (tasks.size() > kMostRows)
     print(fmt::format("… all {}: berth show {}\n", tasks.size(), record.name));
   return {};
@@ -77,21 +82,21 @@ Result<int> conclude(os::Env& env, run::Context& context, const store::RunRecord
     BERTH_ASSIGN(const auto tasks, context.store->tasks(record.id));
     if (json) {
       BERTH_ASSIGN(auto used, context.store->usage(record.id));
-      BERTH_ASSIGN(auto failures, failures_of(context, record, tasks, kMostRows));
-      print(
-          show_json({record, state_now(env, record), std::move(used), std::move(failures)}, tasks));
+      BERTH_ASSIGN(auto failures, engine::failures_of(context, record, tasks, kMostRows));
+      print(engine::show_json(
+          {record, engine::state_now(env, record), std::move(used), std::move(failures)}, tasks));
     } else {
       BERTH_TRY(record.kind == "flow" ? print_flow(record, tasks) : print_trials(record, tasks));
       BERTH_TRY(print_failures(context, record, tasks));
       BERTH_TRY(print_stale(context, record, tasks));
       print_state_line(record, store::name(record.state));
-      BERTH_ASSIGN(const auto program, program_of(record));
-      print(best_text(record, tasks, program));
+      BERTH_ASSIGN(const auto program, engine::program_of(record));
+      print(engine::best_text(record, tasks, program));
     }
   } else if (record.state == store::RunState::failed) {
-    BERTH_ASSIGN(const auto task, find_task(context, record, "1"));
-    print_error(fmt::format("berth: {} failed: {}; berth why {}/1\n", record.name, cause_text(task),
-                            record.name));
+    BERTH_ASSIGN(const auto task, engine::find_task(context, record, "1"));
+    print_error(fmt::format("berth: {} failed: {}; berth why {}/1\n", record.name,
+                            engine::cause_text(task), record.name));
   }
   if (stopped) print_error(fmt::format("stopped; resume it with: berth resume {}\n", record.name));
   return run::exit_code_of(*context.store, record);
@@ -102,10 +107,7 @@ Result<store::RunRecord> drive_and_ask(os::Env& env, run::Context& context, cons
                                        Show show, const std::vector<TaskNumber>& only) {
   for (;;) {
     Screen screen(env, name, show);
-    BERTH_ASSIGN(const auto driven, context.store->find_run(name));
-    Notifier notifier(env, context, driven, screen);
-    auto final = run::drive(context, name, notifier, only);
-    screen.finish();
+    auto final = engine::drive(context, name, screen, print_error, only);
     if (final || final.error().kind != ErrorKind::unconfirmed) return final;
     const std::string question = final.error().message + ". Send it?";
     if (show == Show::notes || !is_confirmed(env, question)) return final;
@@ -131,12 +133,6 @@ bool is_confirmed(os::Env& env, const std::string& question) {
   return word == "y" || word == "yes";
 }
 
-Result<bool> warn_of_what_may_run(run::Context& context, const store::RunRecord& record) {
-  BERTH_ASSIGN(const auto all, run::may_run_remotely(context, record));
-  for (const auto& one : all) print_error(run::to_text(one, record.name) + "\n");
-  return !all.empty();
-}
-
 Result<int> drive_to_end(os::Env& env, run::Context& context, const store::RunRecord& record,
                          bool json, const std::vector<TaskNumber>& only) {
   os::install_stop_signals();
@@ -153,18 +149,18 @@ Result<int> drive_to_end(os::Env& env, run::Context& context, const store::RunRe
                       unasked ? "--send-large " : "", record.name);
     return std::unexpected(final.error());
   }
-  BERTH_TRY(warn_of_what_may_run(context, *final));
-  after_end(env, context, *final);
+  BERTH_ASSIGN(const auto unreachable, run::may_run_remotely(context, *final));
+  for (const auto& one : unreachable) print_error(run::to_text(one, final->name) + "\n");
   return conclude(env, context, *final, json);
 }
 
 Result<int> drive_detached(os::Env& env, run::Context& context, const store::RunRecord& record,
                            bool json) {
-  BERTH_TRY(start_detached(env, context, record));
+  BERTH_TRY(engine::start_detached(context, record));
   if (json) {
     BERTH_ASSIGN(const auto tasks, context.store->tasks(record.id));
     BERTH_ASSIGN(const auto now, context.store->find_run(record.name));
-    print(show_json({now, state_now(env, now)}, tasks));
+    print(engine::show_json({now, engine::state_now(env, now)}, tasks));
     return 0;
   }
   print(record.name + "\n");

@@ -18,10 +18,6 @@ Result<int> drive_to_end(os::Env& env, run::Context& context, const store::RunRe
 Result<int> drive_detached(os::Env& env, run::Context& context, const store::RunRecord& record,
                            bool json);
 
-/// Prints on standard error what may still run on machines that did not answer. Returns whether
-/// anything may.
-Result<bool> warn_of_what_may_run(run::Context& context, const store::RunRecord& record);
-
 /// Asks "question [y/N]" on the terminal. Returns false for any answer but yes, after a stop
 /// signal, and where standard input or standard error is not a terminal.
 bool is_confirmed(os::Env& env, const std::string& question);

@@ -7,10 +7,11 @@
 #include "berth/base/text.h"
 #include "berth/cli/options.h"
 #include "berth/cli/print.h"
-#include "berth/cli/run_view.h"
 #include "berth/cli/shared_options.h"
 #include "berth/cli/table.h"
 #include "berth/cli/trials_view.h"
+#include "berth/engine/run_record.h"
+#include "berth/engine/trials.h"
 
 namespace berth::cli {
 namespace {
@@ -75,7 +76,7 @@ void print_importances(const std::string& metric, const experiment::Importances&
 Result<int> show_importance(os::Env& env, const ImportanceOptions& options) {
   BERTH_ASSIGN(run::Context context, run::open_context(env));
   BERTH_ASSIGN(const auto record, context.store->find_run(options.run));
-  BERTH_ASSIGN(const auto program, program_of(record));
+  BERTH_ASSIGN(const auto program, engine::program_of(record));
   if (!program.goal && options.metric.empty())
     return fail(ErrorKind::invalid, "{} has no goal: name the metric with --metric NAME",
                 record.name);
@@ -84,8 +85,8 @@ Result<int> show_importance(os::Env& env, const ImportanceOptions& options) {
   std::vector<experiment::ScoredTrial> trials;
   for (const auto& task : tasks) {
     if (task.state != store::TaskState::done || task.label == experiment::kBestAgain) continue;
-    const auto score =
-        options.metric.empty() ? score_of(task, program) : metric_of(task, options.metric);
+    const auto score = options.metric.empty() ? engine::score_of(task, program)
+                                              : engine::metric_of(task, options.metric);
     if (!score || !std::isfinite(*score)) continue;
     trials.push_back({task.params, *score});
     if (program.search.method == experiment::Search::Method::pbt)

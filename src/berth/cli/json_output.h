@@ -7,10 +7,6 @@
 #include <string>
 #include <vector>
 
-#include "berth/cli/explain_run.h"
-#include "berth/cli/failures.h"
-#include "berth/exec/labels.h"
-#include "berth/experiment/program.h"
 #include "berth/machine/capacity.h"
 #include "berth/machine/device_health.h"
 #include "berth/machine/ledger.h"
@@ -21,66 +17,8 @@
 
 namespace berth::cli {
 
-struct ShownRun {
-  store::RunRecord record;
-  std::string state;  ///< From state_now().
-  std::vector<store::Usage> used = {};
-  std::vector<Failure> failures = {};       ///< The first of its tasks that failed.
-  std::optional<exec::Labels> labels = {};  ///< nullopt: those of the record.
-};
-/// What to_json() has written of resources; none of what is not that.
-Resources resources_of_json(std::string_view text);
-/// How much of each resource was held for how long, in core-minutes, byte-minutes and so on.
-std::vector<std::pair<std::string, double>> resource_minutes(const std::vector<store::Usage>& used);
-
-/// The list of runs: {"version":1,"runs":[{…}]}.
-std::string runs_json(const std::vector<ShownRun>& runs);
-/// A run and its tasks: {"version":1,"run":{…},"goals":[{"metric","direction"}],
-/// "constraints":[texts],"space":{NAME:{"min","max","scale"} or {"choices"}},"front":[ids],
-/// "tasks":[{…}],"failures":[{…}]}. The front is that of several goals, and empty with one;
-/// "broken" of a task are the constraints that it breaks. The front is that of `all` where it is
-/// given, else of `tasks`.
-std::string show_json(const ShownRun& run, const std::vector<const store::TaskRecord*>& tasks,
-                      const std::vector<const store::TaskRecord*>* all = nullptr);
-std::string show_json(const ShownRun& run, const std::vector<store::TaskRecord>& tasks);
-/// One task, in the shape that it has in show_json().
-std::string task_json(const store::RunRecord& run, const store::TaskRecord& task,
-                      const experiment::Program& program);
-/// One task as in show_json(), and "attempts_made": [{…}], "why": text, "because": [texts],
-/// "command", "directory" and "last_lines".
-std::string why_json(const store::RunRecord& run, const store::TaskRecord& task,
-                     const std::vector<store::AttemptRecord>& attempts, const std::string& why,
-                     const std::vector<std::string>& because, const run::TaskReport& report);
-
-/// A whole run: {"version":1,"run":{…},"why":text,"waiting":[{"reason","count","tasks":[ids]}],
-/// "failed":[{"cause","detail","count","tasks":[ids]}],"exit_code"}.
-std::string why_run_json(const RunExplanation& run);
-
 /// What berth check says of a file with which nothing is wrong: {"version":1,"file","kind"}.
 std::string check_json(const std::string& file, const std::string& kind);
-
-/// What berth compare finds of several runs.
-struct Comparison {
-  struct Run {
-    ShownRun run;
-    std::int64_t scored = 0;                  ///< Trials that are done and have the metric.
-    const store::TaskRecord* best = nullptr;  ///< The best of these; nullptr where there are none.
-    std::optional<double> score, median;      ///< The score of the best, and the median of all.
-    std::optional<Duration> trial;            ///< The median time of a trial.
-    std::optional<Duration> took;             ///< The time of the run.
-  };
-  /// Parameters that all of the runs have tried, and the best score of each run with them.
-  struct Shared {
-    store::Values params;
-    std::vector<double> scores;  ///< In the order of the runs.
-  };
-  std::string metric;
-  bool maximize = true;
-  std::vector<Run> runs;
-  std::vector<Shared> shared;
-};
-/// A comparison: {"version":1,"metric","direction","runs":[{…,"best":{task},…}],"shared":[{…}]}.
-std::string compare_json(const Comparison& comparison);
 
 /// The answer of berth place.
 struct PlacementReport {

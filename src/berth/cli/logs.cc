@@ -11,8 +11,9 @@
 #include "berth/base/visible.h"
 #include "berth/cli/options.h"
 #include "berth/cli/print.h"
-#include "berth/cli/run_view.h"
 #include "berth/cli/shared_options.h"
+#include "berth/engine/run_record.h"
+#include "berth/engine/run_state.h"
 #include "berth/run/log_file.h"
 
 namespace berth::cli {
@@ -148,11 +149,11 @@ class Printer {
 };
 
 /// Whether more may still be printed.
-Result<bool> goes_on(os::Env& env, run::Context& context, const TaskPath& path) {
+Result<bool> goes_on(os::Env& env, run::Context& context, const engine::TaskPath& path) {
   BERTH_ASSIGN(const auto record, context.store->find_run(path.run));
-  if (!is_under_way(state_now(env, record))) return false;
+  if (!engine::is_under_way(engine::state_now(env, record))) return false;
   if (path.task.empty()) return true;
-  BERTH_ASSIGN(const auto task, find_task(context, record, path.task));
+  BERTH_ASSIGN(const auto task, engine::find_task(context, record, path.task));
   return !store::final(task.state);
 }
 
@@ -208,14 +209,14 @@ class Tasks {
 
 Result<int> logs(os::Env& env, const LogsOptions& options) {
   BERTH_ASSIGN(run::Context context, run::open_context(env));
-  TaskPath path = parse_task_path(options.path);
+  engine::TaskPath path = engine::parse_task_path(options.path);
   BERTH_ASSIGN(const auto record, context.store->find_run(path.run));
   if (record.kind == "command" && path.task.empty()) path.task = "1";
-  Tasks tasks(context, record, is_under_way(state_now(env, record)));
+  Tasks tasks(context, record, engine::is_under_way(engine::state_now(env, record)));
   TaskNumber only;
   bool is_repeated = false;
   if (!path.task.empty()) {
-    BERTH_ASSIGN(const auto task, find_task(context, record, path.task));
+    BERTH_ASSIGN(const auto task, engine::find_task(context, record, path.task));
     only = task.number;
     BERTH_ASSIGN(const auto attempts, context.store->attempts(record.id, only));
     is_repeated = attempts.size() > 1;

@@ -249,4 +249,8 @@ std::string sweep_json(const std::string& path, const std::vector<SweepStep>& st
   return dump({{"version", 1}, {"path", path}, {"sweep", list}}) + "\n";
 }
 
+std::string check_json(const std::string& file, const std::string& kind) {
+  return dump(Json{{"version", 1}, {"file", file}, {"kind", kind}}) + "\n";
+}
+
 }  // namespace berth::cli

@@ -8,7 +8,7 @@
 #include "berth/cli/machine_report.h"
 #include "berth/cli/options.h"
 #include "berth/cli/print.h"
-#include "berth/cli/run_view.h"
+#include "berth/engine/run_state.h"
 #include "berth/error.h"
 #include "berth/run/layout.h"
 
@@ -76,7 +76,7 @@ Status add_runs(os::Env& env, run::Context& context, api::Exposition& out) {
   std::vector<double> took;
   std::vector<TimedRun> recent;
   for (const auto& record : records) {
-    ++runs[state_now(env, record)];
+    ++runs[engine::state_now(env, record)];
     for (const auto& state : kStates) all.*state.of += record.counts.*state.of;
     if (record.started && record.ended) took.push_back(seconds(*record.ended - *record.started));
     if (record.ended && env.wall() - *record.ended > kTellsFor) continue;

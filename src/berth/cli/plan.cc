@@ -14,7 +14,6 @@
 #include "berth/cli/plan_day.h"
 #include "berth/cli/plan_start.h"
 #include "berth/cli/print.h"
-#include "berth/cli/run_view.h"
 #include "berth/cli/shared_options.h"
 #include "berth/cli/table.h"
 #include "berth/fleet/fleet.h"

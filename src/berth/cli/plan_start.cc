@@ -7,9 +7,9 @@
 
 #include "berth/base/json_writer.h"
 #include "berth/base/text.h"
-#include "berth/cli/detach.h"
 #include "berth/cli/fleet_input.h"
 #include "berth/cli/table.h"
+#include "berth/engine/detach.h"
 #include "berth/fleet/manifests.h"
 #include "berth/run/clusters.h"
 #include "berth/run/prepare.h"
@@ -214,7 +214,7 @@ Result<std::vector<StartedRun>> start_plan(os::Env& env, const fleet::System& sy
   }
   std::vector<StartedRun> started;
   for (std::size_t i = 0; i < records.size(); ++i) {
-    if (auto status = start_detached(env, context, records[i]); !status) {
+    if (auto status = engine::start_detached(context, records[i]); !status) {
       for (const auto& before : started)
         status.error().message += fmt::format("; {} runs: berth stop {}", before.run, before.run);
       return std::unexpected(std::move(status).error());

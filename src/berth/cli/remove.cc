@@ -7,8 +7,8 @@
 #include "berth/cli/follow.h"
 #include "berth/cli/json_output.h"
 #include "berth/cli/print.h"
-#include "berth/cli/run_view.h"
 #include "berth/cli/shared_options.h"
+#include "berth/engine/run_state.h"
 #include "berth/run/living.h"
 #include "berth/run/runner.h"
 #include "berth/run/study.h"
@@ -33,7 +33,7 @@ Result<Outdated> find_outdated(run::Context& context, Duration age, std::size_t 
   BERTH_ASSIGN(const auto records, context.store->runs());
   Outdated outdated;
   for (const auto& record : records) {
-    if (is_under_way(state_now(env, record))) continue;
+    if (engine::is_under_way(engine::state_now(env, record))) continue;
     if (env.wall() - record.ended.value_or(record.created) < age) continue;  // the cheap part first
     BERTH_ASSIGN(const Wall last, run::last_activity(context, record));
     if (env.wall() - last < age) continue;
@@ -78,7 +78,7 @@ Result<int> rm(os::Env& env, const RmOptions& options) {
     BERTH_ASSIGN(const auto record, context.store->find_run(name));
     // A study has no runner: it is in use while a program evaluates one of its trials.
     const bool in_use = record.kind != run::kStudy || record.counts.running > 0;
-    if (in_use && is_under_way(state_now(env, record)))
+    if (in_use && engine::is_under_way(engine::state_now(env, record)))
       return fail(ErrorKind::busy, "{} is running; stop it first: berth stop {}", name, name);
     if (!options.force) BERTH_TRY(confirm_removal(context, record));
   }

@@ -9,8 +9,13 @@
 #include "berth/cli/failures.h"
 #include "berth/cli/flow_view.h"
 #include "berth/cli/json_output.h"
-#include "berth/cli/run_view.h"
 #include "berth/cli/trials_view.h"
+#include "berth/engine/failures.h"
+#include "berth/engine/flow_steps.h"
+#include "berth/engine/run_json.h"
+#include "berth/engine/run_record.h"
+#include "berth/engine/run_state.h"
+#include "berth/engine/trials.h"
 #include "berth/error.h"
 #include "berth/experiment/importance.h"
 #include "berth/experiment/own_point.h"
@@ -55,9 +60,9 @@ ReportSection summary(const ReportedRun& run, os::Env& env) {
   const auto add = [&](std::string name, std::string value) {
     if (!value.empty()) facts.rows.push_back({std::move(name), std::move(value)});
   };
-  add("state", state_now(env, record));
+  add("state", engine::state_now(env, record));
   add("reason", record.error);
-  add("tasks", counts_text(record.counts));
+  add("tasks", engine::counts_text(record.counts));
   add("created", format_utc(record.created));
   if (record.started) add("started", format_utc(*record.started));
   if (record.ended) add("ended", format_utc(*record.ended));
@@ -73,7 +78,7 @@ Result<ReportSection> resources(const ReportedRun& run) {
   ReportSection section{"Resources", {}};
   BERTH_ASSIGN(const auto used, run.context.store->usage(run.record.id));
   ReportTable table{.head = {"resource", "allocated, unit-minutes"}, .rows = {}};
-  for (const auto& [name, minutes] : resource_minutes(used)) {
+  for (const auto& [name, minutes] : engine::resource_minutes(used)) {
     const bool bytes = measure(name) == Measure::bytes;
     table.rows.push_back({bytes ? name + " (GiB)" : name,
                           fmt::format("{:.4g}", bytes ? minutes / (1 << 30) : minutes)});
@@ -84,7 +89,8 @@ Result<ReportSection> resources(const ReportedRun& run) {
 
 Result<ReportSection> failures(const ReportedRun& run) {
   ReportSection section{"Failures", {}};
-  BERTH_ASSIGN(const auto failed, failures_of(run.context, run.record, run.tasks, kMostFailures));
+  BERTH_ASSIGN(const auto failed,
+               engine::failures_of(run.context, run.record, run.tasks, kMostFailures));
   if (failed.empty()) return section;
   ReportTable table{.head = {"task", "cause", "attempts"}, .rows = {}};
   for (const auto& each : failed)
@@ -111,7 +117,7 @@ ReportPlot history(const ReportedRun& run) {
   ReportPlot::Line best{.name = "best so far", .points = {}, .steps = true};
   std::vector<double> scores;
   for (const auto& task : run.tasks) {
-    const auto score = score_of(task, run.program);
+    const auto score = engine::score_of(task, run.program);
     if (!score) continue;
     const auto at = static_cast<double>(task.number.value);
     scores.push_back(*score);
@@ -126,13 +132,13 @@ ReportPlot history(const ReportedRun& run) {
   return plot;
 }
 
-Result<ReportPlot> learning_curves(const ReportedRun& run, const Order& order) {
+Result<ReportPlot> learning_curves(const ReportedRun& run, const engine::Order& order) {
   const auto& goal = *run.program.goal;
   ReportPlot plot{.title = fmt::format("Learning curves of the best trials: {}", goal.metric),
                   .x = {"report"},
                   .y = {goal.metric}};
   for (const auto* task : order) {
-    if (plot.lines.size() == kMostCurves || !score_of(*task, run.program)) break;
+    if (plot.lines.size() == kMostCurves || !engine::score_of(*task, run.program)) break;
     BERTH_ASSIGN(const auto metrics, run.context.store->metrics(run.record.id, task->number));
     ReportPlot::Line line{.name = task->label, .points = {}};
     for (const auto& metric : metrics)
@@ -143,8 +149,8 @@ Result<ReportPlot> learning_curves(const ReportedRun& run, const Order& order) {
   return plot;
 }
 
-ReportTable leading_trials(const Order& order) {
-  const auto params = parameter_names(order), metrics = metric_names(order);
+ReportTable leading_trials(const engine::Order& order) {
+  const auto params = engine::parameter_names(order), metrics = engine::metric_names(order);
   ReportTable table{.head = {"trial"}, .rows = {}};
   table.head.insert(table.head.end(), params.begin(), params.end());
   table.head.insert(table.head.end(), metrics.begin(), metrics.end());
@@ -152,8 +158,9 @@ ReportTable leading_trials(const Order& order) {
   for (const auto* task : order) {
     if (table.rows.size() == kMostTrials) break;
     std::vector<std::string> row{task->label};
-    for (const auto& name : params) row.push_back(clip(without_secrets(value_of(*task, name)), 40));
-    for (const auto& name : metrics) row.push_back(number_or_dash(metric_of(*task, name)));
+    for (const auto& name : params)
+      row.push_back(clip(without_secrets(engine::value_of(*task, name)), 40));
+    for (const auto& name : metrics) row.push_back(number_or_dash(engine::metric_of(*task, name)));
     row.push_back(took(task->started, task->ended));
     row.emplace_back(store::name(task->state));
     table.rows.push_back(std::move(row));
@@ -165,7 +172,7 @@ ReportTable leading_trials(const Order& order) {
 void add_importance(const ReportedRun& run, ReportSection& section) {
   std::vector<experiment::ScoredTrial> trials;
   for (const auto& task : run.tasks) {
-    const auto score = score_of(task, run.program);
+    const auto score = engine::score_of(task, run.program);
     if (!score || !std::isfinite(*score) || task.label == experiment::kBestAgain) continue;
     trials.push_back({task.params, *score});
     if (run.program.search.method == experiment::Search::Method::pbt)
@@ -193,12 +200,12 @@ void add_importance(const ReportedRun& run, ReportSection& section) {
 
 Result<std::vector<ReportSection>> search_sections(const ReportedRun& run) {
   if (run.record.kind == "flow" || run.tasks.size() < 2) return {};
-  const Order order = sorted_trials(run.tasks, run.program);
+  const engine::Order order = engine::sorted_trials(run.tasks, run.program);
   ReportSection result{run.program.goal ? "Result" : "Tasks", {}};
   if (run.program.goal) {
-    const std::string best = best_text(run.record, run.tasks, run.program);
+    const std::string best = engine::best_text(run.record, run.tasks, run.program);
     result.parts.emplace_back(ReportText{best.empty() ? "No trial has a score." : best});
-    const Order front = front_of(order, run.program);
+    const engine::Order front = engine::front_of(order, run.program);
     if (!front.empty())
       result.parts.emplace_back(ReportText{
           fmt::format("{} trials are on the Pareto front: no other trial is better in all goals.",
@@ -228,8 +235,8 @@ Result<std::vector<ReportSection>> search_sections(const ReportedRun& run) {
 
 Result<std::vector<ReportSection>> flow_sections(const ReportedRun& run) {
   if (run.record.kind != "flow") return {};
-  BERTH_ASSIGN(const auto flow, flow_of(run.record));
-  const auto counts = step_counts(flow, run.record, run.tasks);
+  BERTH_ASSIGN(const auto flow, engine::flow_of(run.record));
+  const auto counts = engine::step_counts(flow, run.record, run.tasks);
   ReportTable table{
       .head = {"step", "tasks", "done", "cached", "failed", "median", "longest", "total"},
       .rows = {}};
@@ -239,7 +246,7 @@ Result<std::vector<ReportSection>> flow_sections(const ReportedRun& run) {
     std::vector<Duration> times;
     Duration sum{};
     for (const auto& task : run.tasks)
-      if (step_name(task.label) == step.name && task.started && task.ended) {
+      if (engine::step_name(task.label) == step.name && task.started && task.ended) {
         times.push_back(*task.ended - *task.started);
         sum += times.back();
       }
@@ -280,7 +287,7 @@ ReportSection timeline(const ReportedRun& run) {
   for (const auto* task : ran) {
     std::size_t row = 0;
     if (by_step) {
-      const std::string step(step_name(task->label));
+      const std::string step(engine::step_name(task->label));
       row = static_cast<std::size_t>(std::ranges::find(chart.rows, step) - chart.rows.begin());
       if (row == chart.rows.size()) chart.rows.push_back(step);
     } else {
@@ -312,11 +319,11 @@ ReportSection timeline(const ReportedRun& run) {
 Result<ReportPage> report_of_run(run::Context& context, const store::RunRecord& record) {
   os::Env& env = *context.env;
   BERTH_ASSIGN(auto tasks, context.store->tasks(record.id));
-  BERTH_ASSIGN(auto program, program_of(record));
+  BERTH_ASSIGN(auto program, engine::program_of(record));
   const ReportedRun run{context, record, std::move(tasks), std::move(program)};
   ReportPage page{.title = record.name,
-                  .subtitle = fmt::format("{}, {}: {}", record.kind, state_now(env, record),
-                                          counts_text(record.counts)),
+                  .subtitle = fmt::format("{}, {}: {}", record.kind, engine::state_now(env, record),
+                                          engine::counts_text(record.counts)),
                   .sections = {summary(run, env)},
                   .footer = fmt::format("berth {}, {}. More: berth show {}", version(),
                                         format_utc(env.wall()), record.name)};

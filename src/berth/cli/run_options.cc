@@ -111,11 +111,7 @@ void AmountOptions::add_to(Options& options) {
       .named("NAME=AMOUNT");
 }
 
-bool AmountOptions::any() const {
-  return !others.empty() || std::ranges::any_of(known, &std::optional<std::string>::has_value);
-}
-
-Result<bool> AmountOptions::apply(Resources& resources) const {
+Result<std::vector<std::pair<std::string, std::int64_t>>> AmountOptions::read() const {
   std::vector<std::pair<std::string, std::string>> given;
   for (std::size_t i = 0; i < known.size(); ++i)
     if (known[i]) given.emplace_back(kAmountOptions[i].resource, *known[i]);
@@ -125,7 +121,7 @@ Result<bool> AmountOptions::apply(Resources& resources) const {
       return fail(ErrorKind::usage, "--resource: expected NAME=AMOUNT, got '{}'", clip(text));
     given.emplace_back(text.substr(0, equals), text.substr(equals + 1));
   }
-  bool no_devices = false;
+  std::vector<std::pair<std::string, std::int64_t>> amounts;
   for (const auto& [resource, text] : given) {
     if (!valid_resource_name(resource))
       return fail(ErrorKind::usage, "--resource: '{}' is not the name of a resource",
@@ -133,10 +129,9 @@ Result<bool> AmountOptions::apply(Resources& resources) const {
     auto amount = parse_amount(resource, text);
     if (!amount)
       return std::unexpected(within(fmt::format("--{}", resource), std::move(amount).error()));
-    resources.set(resource, *amount);
-    no_devices = no_devices || (resource == berth::name(Known::gpu) && *amount == 0);
+    amounts.emplace_back(resource, *amount);
   }
-  return no_devices;
+  return amounts;
 }
 
 void GpuOptions::add_to(Options& options) {
@@ -161,12 +156,7 @@ void GpuOptions::add_to(Options& options) {
       .named("GPUS");
 }
 
-bool GpuOptions::any() const {
-  return !(slot_sizes.empty() && memory_min.empty() && policy.empty() && objective.empty() &&
-           require.empty());
-}
-
-Status GpuOptions::apply(machine::DeviceSelection& selection) const {
+Result<engine::DeviceOverrides> GpuOptions::read() const {
   const auto names = [](std::string_view text) -> Result<std::vector<std::string>> {
     std::vector<std::string> required;
     BERTH_TRY(machine::add_required(text, required));
@@ -175,12 +165,12 @@ Status GpuOptions::apply(machine::DeviceSelection& selection) const {
   const auto bytes = [](std::string_view text) {
     return parse_amount(berth::name(Known::gpu_mem), text);
   };
-  if (!slot_sizes.empty()) selection.slot_sizes = slot_sizes;
-  BERTH_TRY(set_given("--gpu-mem-min", memory_min, selection.memory_min, bytes));
-  BERTH_TRY(set_given("--gpu-policy", policy, selection.policy, placement::policy_named));
-  BERTH_TRY(
-      set_given("--gpu-objective", objective, selection.objective, placement::objective_named));
-  return set_given("--gpu-require", require, selection.required, names);
+  engine::DeviceOverrides devices{.slot_sizes = slot_sizes};
+  BERTH_TRY(set_given("--gpu-mem-min", memory_min, devices.memory_min, bytes));
+  BERTH_TRY(set_given("--gpu-policy", policy, devices.policy, placement::policy_named));
+  BERTH_TRY(set_given("--gpu-objective", objective, devices.objective, placement::objective_named));
+  BERTH_TRY(set_given("--gpu-require", require, devices.required, names));
+  return devices;
 }
 
 void RunOptions::add_to(Options& options) {
@@ -223,39 +213,36 @@ void RunOptions::add_to(Options& options) {
   options.footer(kRunExamples);
 }
 
-Status RunOptions::apply(experiment::Program& program) const {
-  if (!name.empty()) {
-    if (!experiment::valid_name(name))
-      return fail(ErrorKind::usage,
-                  "--name: expected letters, digits, '_', '.' and '-', at most 64, got '{}'",
-                  clip(name));
-    program.name = name;
+Result<engine::RunRequest> RunOptions::request(os::Env& env) const {
+  engine::RunRequest request{.file = file, .command = words, .name = name};
+  for (const auto& label : labels) BERTH_TRY(exec::add_label(label, request.labels));
+  for (const auto& target : notify) {
+    BERTH_ASSIGN(request.notify.emplace_back(), exec::notify_of_option(target));
   }
-  for (const auto& label : labels) BERTH_TRY(exec::add_label(label, program.labels));
-  for (const auto& who : notify) {
-    BERTH_ASSIGN(auto one, exec::notify_of_option(who));
-    program.notify.push_back(std::move(one));
-  }
-  if (program.notify.size() > exec::kMostNotify)
-    return fail(ErrorKind::usage, "--notify: expected at most {}, with those of the file",
-                exec::kMostNotify);
-  BERTH_ASSIGN(const bool no_devices, amounts.apply(program.resources));
-  BERTH_TRY(gpus.apply(program.selection));
-  const auto implied = machine::imply_devices(program.selection, no_devices, program.resources);
-  if (!implied) return fail(ErrorKind::usage, "{}", implied.error().message);
-  BERTH_TRY(set_given("--timeout", timeout, program.timeout, parse_duration));
-  if (!timeout.empty() && program.timeout <= Duration(0))
+  BERTH_ASSIGN(request.resources, amounts.read());
+  BERTH_ASSIGN(request.devices, gpus.read());
+  BERTH_TRY(set_given("--timeout", timeout, request.timeout, parse_duration));
+  if (request.timeout && *request.timeout <= Duration(0))
     return fail(ErrorKind::usage, "--timeout: expected more than 0, got {}", timeout);
   BERTH_TRY(
-      set_given("--gpu-mem-over", gpu_mem_over, program.gpu_mem_over, exec::gpu_mem_over_named));
-  BERTH_TRY(set_given("--retain", retain, program.retain, parse_duration));
-  BERTH_TRY(set_given("--allow-failures", allow_failures, program.allow_failures,
+      set_given("--gpu-mem-over", gpu_mem_over, request.gpu_mem_over, exec::gpu_mem_over_named));
+  BERTH_TRY(set_given("--retain", retain, request.retain, parse_duration));
+  BERTH_TRY(set_given("--allow-failures", allow_failures, request.allow_failures,
                       exec::allow_failures_of));
-  if (!enforce.empty()) program.enforce = enforce == "required";
-  if (retries > 0) program.retries = retries;
-  if (priority != 0) program.priority = priority;
-  if (parallel > 0) program.parallel = parallel;
-  return {};
+  if (!enforce.empty()) request.enforce = enforce == "required";
+  request.retries = retries;
+  request.priority = priority;
+  request.parallel = parallel;
+  request.input = input;
+  request.warm_start = warm_start;
+  BERTH_ASSIGN(request.flow, flow.read(env));
+  request.overwrite = flow.overwrite;
+  if (!cache.empty()) request.cache = run::cache_mode(cache);
+  request.image = image;
+  request.clusters = clusters;
+  request.send_large = send_large;
+  request.option_prefix = "--";
+  return request;
 }
 
 }  // namespace berth::cli

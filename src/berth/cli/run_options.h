@@ -1,4 +1,4 @@
-// The options of berth run, and what they make of a program.
+// The options of berth run, and the request that they make.
 #pragma once
 
 #include <array>
@@ -8,7 +8,7 @@
 
 #include "berth/cli/flow_choices.h"
 #include "berth/cli/options.h"
-#include "berth/experiment/program.h"
+#include "berth/engine/submission.h"
 
 namespace berth::cli {
 
@@ -18,9 +18,8 @@ struct AmountOptions {
   std::vector<std::string> others;                  // NAME=AMOUNT
 
   void add_to(Options& options);
-  bool any() const;
-  /// Sets what is given. Returns whether the task is to have no GPU. usage: names the option.
-  Result<bool> apply(Resources& resources) const;
+  /// The given amounts by resource. Errors: usage, with the name of the option.
+  Result<std::vector<std::pair<std::string, std::int64_t>>> read() const;
 };
 
 /// Which GPUs are accepted, and how those of a task are chosen among them.
@@ -29,9 +28,8 @@ struct GpuOptions {
   std::string memory_min, policy, objective, require;
 
   void add_to(Options& options);
-  bool any() const;
-  /// Sets what is given. usage: names the option.
-  Status apply(machine::DeviceSelection& selection) const;
+  /// Errors: usage, with the name of the option.
+  Result<engine::DeviceOverrides> read() const;
 };
 
 struct RunOptions {
@@ -57,8 +55,8 @@ struct RunOptions {
   bool detach = false, send_large = false, plan = false;
 
   void add_to(Options& options);
-  /// Sets in the program what is given; the options beat the file. usage: names the option.
-  Status apply(experiment::Program& program) const;
+  /// What the options ask for. Errors: usage, with the name of the option.
+  Result<engine::RunRequest> request(os::Env& env) const;
 };
 
 }  // namespace berth::cli

@@ -6,10 +6,17 @@
 #include "berth/cli/flow_view.h"
 #include "berth/cli/json_output.h"
 #include "berth/cli/print.h"
-#include "berth/cli/run_view.h"
 #include "berth/cli/shared_options.h"
+#include "berth/cli/state_line.h"
 #include "berth/cli/table.h"
 #include "berth/cli/trials_view.h"
+#include "berth/engine/failures.h"
+#include "berth/engine/flow_steps.h"
+#include "berth/engine/run_json.h"
+#include "berth/engine/run_record.h"
+#include "berth/engine/run_state.h"
+#include "berth/engine/shown_run.h"
+#include "berth/engine/trials.h"
 #include "berth/run/run_labels.h"
 
 namespace berth::cli {
@@ -95,22 +102,22 @@ struct BestOptions {
   }
 };
 
-Result<std::vector<ShownRun>> shown_runs(os::Env& env, run::Context& context) {
+Result<std::vector<engine::ShownRun>> shown_runs(os::Env& env, run::Context& context) {
   BERTH_ASSIGN(auto records, context.store->runs());
-  std::vector<ShownRun> runs;
+  std::vector<engine::ShownRun> runs;
   for (auto& record : records) {
-    std::string state = state_now(env, record);
+    std::string state = engine::state_now(env, record);
     runs.push_back({std::move(record), std::move(state)});
   }
   return runs;
 }
 
-Table runs_table(const std::vector<ShownRun>& runs, Wall now) {
+Table runs_table(const std::vector<engine::ShownRun>& runs, Wall now) {
   Table table({"run", "state", "tasks", "age", "took"});
   for (const auto& run : runs) {
     const auto& record = run.record;
     const bool timed = record.started && record.ended;
-    table.add({record.name, run.state, counts_text(record.counts),
+    table.add({record.name, run.state, engine::counts_text(record.counts),
                format_duration(now - record.created),
                timed ? format_duration(*record.ended - *record.started) : "-"});
   }
@@ -120,7 +127,7 @@ Table runs_table(const std::vector<ShownRun>& runs, Wall now) {
 /// "held 12.4 core-minutes, 3.1 GiB-minutes of mem": "" before anything has ended.
 std::string usage_line(const std::vector<store::Usage>& used) {
   std::vector<std::string> parts;
-  for (const auto& [name, minutes] : resource_minutes(used)) {
+  for (const auto& [name, minutes] : engine::resource_minutes(used)) {
     const bool bytes = measure(name) == Measure::bytes;
     parts.push_back(name == "cpu" ? fmt::format("{:.3g} core-minutes", minutes)
                     : bytes ? fmt::format("{:.3g} GiB-minutes of {}", minutes / (1 << 30), name)
@@ -143,9 +150,9 @@ Result<int> overview(os::Env& env, const OverviewOptions& options) {
   BERTH_ASSIGN(run::Context context, run::open_context(env));
   BERTH_ASSIGN(auto runs, shown_runs(env, context));
   const std::size_t all = runs.size();
-  std::erase_if(runs, [](const auto& run) { return !is_under_way(run.state); });
+  std::erase_if(runs, [](const auto& run) { return !engine::is_under_way(run.state); });
   if (options.json) {
-    print(runs_json(runs));
+    print(engine::runs_json(runs));
   } else if (runs.empty()) {
     print(all == 0 ? "Nothing has run yet. Try: berth run examples/digits/sweep.yaml\n"
                    : "Nothing is running. Earlier runs: berth runs\n");
@@ -164,9 +171,10 @@ Result<int> list_runs(os::Env& env, const RunsOptions& options) {
       run.labels = whole ? run::labels_of(*whole) : exec::Labels();
     }
   for (const auto& label : options.labels)
-    std::erase_if(runs, [&](const ShownRun& run) { return !exec::fits_label(label, *run.labels); });
+    std::erase_if(
+        runs, [&](const engine::ShownRun& run) { return !exec::fits_label(label, *run.labels); });
   if (options.json)
-    print(runs_json(runs));
+    print(engine::runs_json(runs));
   else if (runs.empty() && !options.labels.empty())
     print(fmt::format("No run has the label {}.\n", join(options.labels, " and ")));
   else if (runs.empty())
@@ -178,7 +186,8 @@ Result<int> list_runs(os::Env& env, const RunsOptions& options) {
 
 /// Of a trial that several budgets were given to, the last.
 Result<std::vector<Curve>> curves_of(run::Context& context, const store::RunRecord& record,
-                                     const Order& trials, const experiment::Program& program) {
+                                     const engine::Order& trials,
+                                     const experiment::Program& program) {
   std::vector<Curve> curves;
   for (const auto* task : trials) {
     Curve curve{.label = task->label, .values = {}};
@@ -196,9 +205,9 @@ Result<std::vector<Curve>> leading_curves(run::Context& context, const store::Ru
                                           const std::vector<store::TaskRecord>& tasks,
                                           const experiment::Program& program) {
   constexpr std::size_t kLeadingCurves = 5;
-  Order leading = sorted_trials(tasks, program);
+  engine::Order leading = engine::sorted_trials(tasks, program);
   const auto unscored = std::ranges::find_if(
-      leading, [&](const auto* task) { return !score_of(*task, program).has_value(); });
+      leading, [&](const auto* task) { return !engine::score_of(*task, program).has_value(); });
   leading.erase(std::min(unscored, leading.begin() + std::min(std::ssize(leading),
                                                               std::ptrdiff_t(kLeadingCurves))),
                 leading.end());
@@ -212,8 +221,8 @@ Result<std::string> curves_json(run::Context& context, const store::RunRecord& r
                                 const experiment::Program& program) {
   constexpr std::size_t kMostOfEach = 100;
   if (!program.goal) return fail(ErrorKind::invalid, "{} has no goal to draw", record.name);
-  Order shown, cut;
-  for (const auto* task : sorted_trials(tasks, program)) {
+  engine::Order shown, cut;
+  for (const auto* task : engine::sorted_trials(tasks, program)) {
     const bool is_cut = task->cause == exec::Cause::stopped_early;
     if (!is_cut && shown.size() < kMostOfEach) shown.push_back(task);
     if (is_cut) cut.push_back(task);
@@ -238,7 +247,7 @@ Result<std::string> charts_of(run::Context& context, const store::RunRecord& rec
                               const std::vector<store::TaskRecord>& tasks,
                               const experiment::Program& program, const std::string& wanted) {
   if (!program.goal) return fail(ErrorKind::invalid, "{} has no goal to draw", record.name);
-  const auto parameters = parameter_names(in_turn(tasks));
+  const auto parameters = engine::parameter_names(engine::in_turn(tasks));
   const bool is_parameter = std::ranges::find(parameters, wanted) != parameters.end();
   if (!wanted.empty() && wanted != "history" && wanted != "curves" && !is_parameter)
     return fail(ErrorKind::invalid, "--chart: no parameter is called '{}'; the parameters are {}",
@@ -261,12 +270,13 @@ Result<std::string> charts_of(run::Context& context, const store::RunRecord& rec
 
 /// Those that failed, and the front of several goals. Else not one of a hundred thousand is read.
 bool has_tasks_in_its_summary(const store::RunRecord& record) {
-  const auto program = program_of(record);
+  const auto program = engine::program_of(record);
   return record.counts.failed > 0 || !program || !program->further_goals.empty();
 }
 
 Result<int> show(os::Env& env, const ShowOptions& options) {
-  if (!parse_task_path(options.run).task.empty()) return explain(env, options.run, options.json);
+  if (!engine::parse_task_path(options.run).task.empty())
+    return explain(env, options.run, options.json);
   BERTH_ASSIGN(run::Context context, run::open_context(env));
   BERTH_ASSIGN(const auto record, context.store->find_run(options.run));
   std::vector<store::TaskRecord> tasks;
@@ -274,21 +284,21 @@ Result<int> show(os::Env& env, const ShowOptions& options) {
     BERTH_ASSIGN(tasks, context.store->tasks(record.id));
   }
   BERTH_ASSIGN(auto used, context.store->usage(record.id));
-  ShownRun shown{record, state_now(env, record), std::move(used)};
+  engine::ShownRun shown{record, engine::state_now(env, record), std::move(used)};
   if (options.json) {
-    BERTH_ASSIGN(shown.failures, failures_of(context, record, tasks, kMostRows));
+    BERTH_ASSIGN(shown.failures, engine::failures_of(context, record, tasks, kMostRows));
   }
   if (options.graph) {
     if (record.kind != "flow")
       return fail(ErrorKind::usage, "{} is not a flow: it has no graph", record.name);
-    BERTH_ASSIGN(const auto flow, flow_of(record));
-    const auto steps = step_counts(flow, record, tasks);
+    BERTH_ASSIGN(const auto flow, engine::flow_of(record));
+    const auto steps = engine::step_counts(flow, record, tasks);
     print(options.json              ? graph_json(flow, steps, tasks)
           : *options.graph == "dot" ? graph_dot(flow, steps)
                                     : graph_text(flow, steps));
     return 0;
   }
-  BERTH_ASSIGN(const auto program, program_of(record));
+  BERTH_ASSIGN(const auto program, engine::program_of(record));
   if (options.chart) {
     const bool wants_json = options.json && *options.chart == "curves";
     BERTH_ASSIGN(const auto charts,
@@ -297,11 +307,12 @@ Result<int> show(os::Env& env, const ShowOptions& options) {
     print(charts);
     return 0;
   }
-  Order order = options.json || options.csv ? in_turn(tasks) : sorted_trials(tasks, program);
+  engine::Order order =
+      options.json || options.csv ? engine::in_turn(tasks) : engine::sorted_trials(tasks, program);
   if (!options.sort.empty()) {
-    BERTH_ASSIGN(order, sorted_trials(tasks, program, options.sort));
+    BERTH_ASSIGN(order, engine::sorted_trials(tasks, program, options.sort));
   }
-  const Order all = order;
+  const engine::Order all = order;
   if (options.summary) order.clear();
   if (!options.since.empty()) {
     BERTH_ASSIGN(const Wall since, parse_utc(options.since));
@@ -311,7 +322,7 @@ Result<int> show(os::Env& env, const ShowOptions& options) {
   }
   if (options.csv || options.json) {
     if (!options.csv)
-      print(show_json(shown, order, &all));
+      print(engine::show_json(shown, order, &all));
     else if (options.raw)
       print_exact(trials_csv(record, order, true));
     else
@@ -322,7 +333,7 @@ Result<int> show(os::Env& env, const ShowOptions& options) {
   if (const std::string chart = score_chart(tasks, program); !chart.empty())
     print("\n" + chart + "\n");
   print_state_line(record, shown.state);
-  print(best_text(record, tasks, program));
+  print(engine::best_text(record, tasks, program));
   if (const std::string held = usage_line(shown.used); !held.empty()) print(held + "\n");
   print(asked_line(record));
   if (shown.state == "interrupted")
@@ -334,12 +345,12 @@ Result<int> show(os::Env& env, const ShowOptions& options) {
 Result<int> show_best(os::Env& env, const BestOptions& options) {
   BERTH_ASSIGN(run::Context context, run::open_context(env));
   BERTH_ASSIGN(const auto record, context.store->find_run(options.run));
-  BERTH_ASSIGN(const auto program, program_of(record));
+  BERTH_ASSIGN(const auto program, engine::program_of(record));
   if (!program.goal)
     return fail(ErrorKind::invalid, "{} has no goal: add goal: {{metric: NAME}} to its file",
                 record.name);
   BERTH_ASSIGN(const auto tasks, context.store->tasks(record.id));
-  const auto* best = best_task(tasks, program);
+  const auto* best = engine::best_task(tasks, program);
   const bool infeasible = best == nullptr && std::ranges::any_of(tasks, [&](const auto& task) {
                             return task.state == store::TaskState::done &&
                                    experiment::score(*program.goal, task.metrics);
@@ -350,11 +361,11 @@ Result<int> show_best(os::Env& env, const BestOptions& options) {
     return fail(ErrorKind::busy, "{}: no trial has finished with a value of {} yet", record.name,
                 program.goal->metric);
   if (options.json) {
-    print(task_json(record, *best, program));
+    print(engine::task_json(record, *best, program));
     return 0;
   }
-  print(best_line(record, *best, program));
-  const Order front = front_of(sorted_trials(tasks, program), program);
+  print(engine::best_line(record, *best, program));
+  const engine::Order front = engine::front_of(engine::sorted_trials(tasks, program), program);
   if (!front.empty())
     print("\nthe Pareto front (no trial is better in all goals):\n" +
           trials_table(front, program, 0).text());

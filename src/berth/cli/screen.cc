@@ -13,7 +13,7 @@
 #include "berth/base/text.h"
 #include "berth/base/units.h"
 #include "berth/base/visible.h"
-#include "berth/cli/run_view.h"
+#include "berth/engine/run_record.h"
 
 namespace berth::cli {
 namespace {
@@ -201,7 +201,7 @@ void Screen::on_task_end(const run::TaskEnd& end) {
   // end.
   if (well || (show_ != Show::all && !end.again)) return;
   print_line(fmt::format("{}/{} {}: {}{}{}", run_, end.label, end.again ? "tries again" : "failed",
-                         cause_text(end), end.detail.empty() ? "" : ": ", end.detail));
+                         engine::cause_text(end), end.detail.empty() ? "" : ": ", end.detail));
 }
 
 void Screen::on_output(const exec::Output& output) {
@@ -215,7 +215,7 @@ bool Screen::wants_output() {
   return out_.waiting.size() < kMostWaiting && err_.waiting.size() < kMostWaiting;
 }
 
-void Screen::finish() {
+void Screen::on_driven() {
   while (!(out_.empty() && err_.empty()) && env_.stop_signals() == 0)
     if (!env_.loop().turn()) return;
 }

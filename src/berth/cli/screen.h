@@ -30,8 +30,8 @@ class Screen final : public run::Observer {
   void on_note(const std::string& note) override;
   void on_question(const run::Question& question) override;
   bool wants_output() override;
-  /// Writes the output that is left, until nobody reads any more or a stop signal comes.
-  void finish();
+  /// Writes the remaining output, until the reader has gone or a stop signal arrives.
+  void on_driven() override;
 
  private:
   /// Output on its way to standard output or error. It is written only where that does not block.

@@ -7,8 +7,8 @@
 
 #include "berth/cli/options.h"
 #include "berth/cli/print.h"
-#include "berth/cli/run_view.h"
 #include "berth/cli/shared_options.h"
+#include "berth/engine/run_record.h"
 #include "berth/exec/leftovers.h"
 #include "berth/run/task_report.h"
 
@@ -34,9 +34,10 @@ struct ShellOptions {
 
 Result<int> open_shell(os::Env& env, const ShellOptions& options) {
   BERTH_ASSIGN(run::Context context, run::open_context(env));
-  const TaskPath path = parse_task_path(options.path);
+  const engine::TaskPath path = engine::parse_task_path(options.path);
   BERTH_ASSIGN(const auto record, context.store->find_run(path.run));
-  BERTH_ASSIGN(const auto task, find_task(context, record, path.task.empty() ? "1" : path.task));
+  BERTH_ASSIGN(const auto task,
+               engine::find_task(context, record, path.task.empty() ? "1" : path.task));
   BERTH_ASSIGN(const auto report, run::report_of(context, record, task));
   const std::string id = record.name + "/" + task.label;
   if (report.directory.empty())

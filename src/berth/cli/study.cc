@@ -13,7 +13,9 @@
 #include "berth/cli/json_output.h"
 #include "berth/cli/options.h"
 #include "berth/cli/print.h"
-#include "berth/cli/run_view.h"
+#include "berth/engine/run_json.h"
+#include "berth/engine/run_state.h"
+#include "berth/engine/shown_run.h"
 #include "berth/exec/fields.h"
 #include "berth/experiment/reading.h"
 #include "berth/run/search_input.h"
@@ -72,7 +74,7 @@ class StudySession {
 
   Answer opened(const std::string& name);
   std::string trial_json(const store::TaskRecord& trial) const {
-    return std::string(trim(task_json(study_->record(), trial, study_->program())));
+    return std::string(trim(engine::task_json(study_->record(), trial, study_->program())));
   }
 
   os::Env& env_;
@@ -292,8 +294,8 @@ StudySession::Answer StudySession::show(const Field& request, const Field&) {
   BERTH_TRY(request.expect_keys({"show"}));
   BERTH_TRY(study_->refresh());
   BERTH_ASSIGN(const auto record, context_.store->find_run(study_->record().name));
-  const ShownRun shown{record, state_now(env_, record)};
-  return std::string(trim(show_json(shown, study_->trials())));
+  const engine::ShownRun shown{record, engine::state_now(env_, record)};
+  return std::string(trim(engine::show_json(shown, study_->trials())));
 }
 
 /// The lines of standard input, and what they are answered, until its end or a stop signal.

@@ -5,9 +5,13 @@
 #include "berth/base/text.h"
 #include "berth/cli/json_output.h"
 #include "berth/cli/print.h"
-#include "berth/cli/run_view.h"
 #include "berth/cli/shared_options.h"
 #include "berth/cli/trials_view.h"
+#include "berth/engine/run_json.h"
+#include "berth/engine/run_record.h"
+#include "berth/engine/run_state.h"
+#include "berth/engine/shown_run.h"
+#include "berth/engine/trials.h"
 #include "berth/experiment/own_point.h"
 #include "berth/run/enqueued.h"
 #include "berth/run/passive_worker.h"
@@ -60,7 +64,7 @@ struct TellOptions {
 };
 
 Result<experiment::Program> passive_program(const store::RunRecord& run) {
-  BERTH_ASSIGN(auto program, program_of(run));
+  BERTH_ASSIGN(auto program, engine::program_of(run));
   if (run.kind == run::kStudy)
     return fail(ErrorKind::invalid,
                 "{} is a study: ask for its trials and report their results with berth study, or "
@@ -131,7 +135,7 @@ Result<std::string> add_to_run(os::Env& env, run::Context& context, const store:
   std::size_t left = 0;
   for (const auto& file : files) left += over(now) && env.remove_file(file) ? 1 : 0;
   if (left > 0) return refused();
-  return is_under_way(state_now(env, now))
+  return engine::is_under_way(engine::state_now(env, now))
              ? ""
              : fmt::format("resume it with: berth resume {}\n", run.name);
 }
@@ -145,7 +149,7 @@ Result<int> enqueue(os::Env& env, const AskOptions& options) {
   }
   BERTH_ASSIGN(run::Context context, run::open_context(env));
   BERTH_ASSIGN(const auto record, context.store->find_run(options.run));
-  BERTH_ASSIGN(const auto program, program_of(record));
+  BERTH_ASSIGN(const auto program, engine::program_of(record));
   if (record.kind == "flow" || !program.goal)
     return fail(ErrorKind::invalid, "{} searches nothing", record.name);
   const auto told = record.kind == run::kStudy ? add_to_study(env, context, record, points)
@@ -173,22 +177,23 @@ Result<int> ask(os::Env& env, const AskOptions& options) {
     BERTH_ASSIGN(const auto record, context.store->find_run(options.run));
     BERTH_ASSIGN(const auto program, passive_program(record));
     BERTH_ASSIGN(const auto open, open_trials(env, context, record));
-    const ShownRun shown{record, state_now(env, record)};
+    const engine::ShownRun shown{record, engine::state_now(env, record)};
     // A runner that has just taken over a stopped run has yet to say that it runs.
     const os::ProcessIdentity runner{static_cast<pid_t>(record.runner_pid),
                                      record.runner_started_at};
-    const bool going = is_under_way(shown.state) || (record.runner_pid != 0 && env.alive(runner));
+    const bool going =
+        engine::is_under_way(shown.state) || (record.runner_pid != 0 && env.alive(runner));
     if (open.empty() && going && options.wait) {
       if (env.stop_signals() > 0) return exit_code(ErrorKind::interrupted);
       BERTH_TRY(env.wait({}, env.now() + kLookEvery));
       continue;
     }
     if (options.json) {
-      print(show_json(shown, open));
+      print(engine::show_json(shown, open));
     } else if (open.empty()) {
       print_error(fmt::format("{} waits for no result: it is {}\n", record.name, shown.state));
     } else {
-      print(trials_table(in_turn(open), program, 0));
+      print(trials_table(engine::in_turn(open), program, 0));
       print_error(
           fmt::format("answer with: berth tell {}/{} VALUE\n", record.name, open.front().label));
     }
@@ -198,13 +203,13 @@ Result<int> ask(os::Env& env, const AskOptions& options) {
 
 Result<int> tell(os::Env& env, const TellOptions& options) {
   BERTH_ASSIGN(run::Context context, run::open_context(env));
-  const TaskPath path = parse_task_path(options.trial);
+  const engine::TaskPath path = engine::parse_task_path(options.trial);
   BERTH_ASSIGN(const auto record, context.store->find_run(path.run));
   BERTH_ASSIGN(const auto program, passive_program(record));
   if (path.task.empty())
     return fail(ErrorKind::usage, "expected RUN/TASK, such as {}/1, got '{}'", record.name,
                 clip(options.trial));
-  BERTH_ASSIGN(const auto task, find_task(context, record, path.task));
+  BERTH_ASSIGN(const auto task, engine::find_task(context, record, path.task));
   if (store::final(task.state))
     return fail(ErrorKind::invalid, "{}/{} has ended already: {}", record.name, task.label,
                 store::name(task.state));
@@ -215,7 +220,7 @@ Result<int> tell(os::Env& env, const TellOptions& options) {
   const std::string id = fmt::format("{}/{}", record.name, task.label);
   if (options.json) {
     print(names_json("told", {id}));
-  } else if (!is_under_way(state_now(env, record))) {
+  } else if (!engine::is_under_way(engine::state_now(env, record))) {
     print_error(
         fmt::format("{} is stored; resume the run with: berth resume {}\n", id, record.name));
   }

@@ -5,8 +5,10 @@
 #include "berth/base/text.h"
 #include "berth/base/units.h"
 #include "berth/cli/cells.h"
-#include "berth/cli/run_view.h"
 #include "berth/cli/table.h"
+#include "berth/engine/run_json.h"
+#include "berth/engine/run_record.h"
+#include "berth/engine/run_state.h"
 
 namespace berth::cli {
 namespace {
@@ -120,7 +122,7 @@ TopEntry TopSource::task_entry(const store::RunRecord& run, const store::TaskRec
     if (left) entry.until = left->left;
     entry.expected =
         left ? fmt::format("ends {}{}", left->is_limit ? "<" : "~", rough(left->left)) : "ends ?";
-    const Resources held = resources_of_json(task.resources);
+    const Resources held = engine::resources_of_json(task.resources);
     entry.cpu = held.get(Known::cpu);
     entry.mem = held.get(Known::mem);
     entry.gpus = gpus_of(task.devices);
@@ -130,7 +132,7 @@ TopEntry TopSource::task_entry(const store::RunRecord& run, const store::TaskRec
   } else if (task.started && task.ended) {
     entry.time = *task.ended - *task.started;
   }
-  if (task.state == store::TaskState::failed) entry.note = cause_text(task);
+  if (task.state == store::TaskState::failed) entry.note = engine::cause_text(task);
   return entry;
 }
 
@@ -159,8 +161,8 @@ const TopSource::KnownTasks& TopSource::tasks_of(const store::RunRecord& run,
 TopEntry TopSource::run_entry(const store::RunRecord& run, std::span<const store::RunRecord> runs,
                               const TopState& state) {
   TopEntry entry{.name = run.name, .run = run.name};
-  entry.state = state_now(*env_, run);
-  entry.is_active = is_under_way(entry.state);
+  entry.state = engine::state_now(*env_, run);
+  entry.is_active = engine::is_under_way(entry.state);
   entry.tasks = fmt::format("{}/{}", finished(run.counts), run.counts.total());
   entry.running = entry.is_active ? run.counts.running : 0;
   entry.user = user_name(env_->user());

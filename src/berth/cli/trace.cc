@@ -1,6 +1,5 @@
 // berth trace: a run as a timeline for Perfetto or Chrome's tracing page. Each attempt is a bar in
 // a row of its machine; above them are the calls to the cluster.
-#include "berth/cli/run_view.h"
 #include "berth/cluster/tracing.h"
 
 #include <algorithm>
@@ -9,6 +8,7 @@
 #include "berth/base/json_writer.h"
 #include "berth/cli/print.h"
 #include "berth/cli/shared_options.h"
+#include "berth/engine/run_record.h"
 
 namespace berth::cli {
 namespace {
@@ -61,7 +61,7 @@ std::string of_the_attempts(std::vector<Bar> bars, Wall now) {
       *free = end;
     JsonWriter what;
     what.object().add("attempt", attempt.number);
-    what.add("outcome", attempt.ended ? cause_text(attempt) : "running");
+    what.add("outcome", attempt.ended ? engine::cause_text(attempt) : "running");
     what.key("resources").raw(attempt.resources.empty() ? "{}" : attempt.resources);
     what.add("cpu_ms", attempt.cpu_ms).add("peak_mem", attempt.peak_mem).end();
     text += cluster::trace_event(label, group, lane, attempt.started, end, what.take());

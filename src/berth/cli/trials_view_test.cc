@@ -1,4 +1,5 @@
 #include "berth/cli/trials_view.h"
+#include "berth/engine/trials.h"
 
 #include <gtest/gtest.h>
 
@@ -25,7 +26,7 @@ struct Trials {
   experiment::Program program;
 };
 
-std::string labels(const Order& order) {
+std::string labels(const engine::Order& order) {
   std::string text;
   for (const auto* task : order) text += task->label;
   return text;
@@ -33,13 +34,14 @@ std::string labels(const Order& order) {
 
 TEST(Front, IsWhatNoOtherBeats) {
   Trials trials({{1, 1}, {2, 2}, {3, 3}, {2, 3}, {0, 1}, {3, 3}});
-  EXPECT_EQ(labels(front_of(in_turn(trials.tasks), trials.program)), "1236") << "equal ones both";
-  EXPECT_EQ(labels(sorted_trials(trials.tasks, trials.program)), "362145");
+  EXPECT_EQ(labels(engine::front_of(engine::in_turn(trials.tasks), trials.program)), "1236")
+      << "equal ones both";
+  EXPECT_EQ(labels(engine::sorted_trials(trials.tasks, trials.program)), "362145");
   trials.tasks[0].state = store::TaskState::failed;
   trials.tasks[1].metrics.pop_back();
-  EXPECT_EQ(labels(front_of(in_turn(trials.tasks), trials.program)), "356");
+  EXPECT_EQ(labels(engine::front_of(engine::in_turn(trials.tasks), trials.program)), "356");
   trials.program.further_goals.clear();
-  EXPECT_TRUE(front_of(in_turn(trials.tasks), trials.program).empty());
+  EXPECT_TRUE(engine::front_of(engine::in_turn(trials.tasks), trials.program).empty());
 }
 
 TEST(Front, IsThatOfBruteForce) {
@@ -54,13 +56,13 @@ TEST(Front, IsThatOfBruteForce) {
     });
     if (!beaten) expected += fmt::format("{}", i + 1);
   }
-  EXPECT_EQ(labels(front_of(in_turn(trials.tasks), trials.program)), expected);
+  EXPECT_EQ(labels(engine::front_of(engine::in_turn(trials.tasks), trials.program)), expected);
 }
 
 TEST(Front, IsMarkedInTheTable) {
   const Trials trials({{1, 1}, {2, 2}, {1, 2}});
   const auto text =
-      trials_table(sorted_trials(trials.tasks, trials.program), trials.program, 0).text();
+      trials_table(engine::sorted_trials(trials.tasks, trials.program), trials.program, 0).text();
   EXPECT_EQ(text,
             "task  a  b  front  time  state\n"
             "   2  2  2  *         -  done\n"

@@ -2,8 +2,11 @@
 #include "berth/base/units.h"
 #include "berth/cli/json_output.h"
 #include "berth/cli/print.h"
-#include "berth/cli/run_view.h"
 #include "berth/cli/shared_options.h"
+#include "berth/cli/state_line.h"
+#include "berth/engine/run_json.h"
+#include "berth/engine/run_record.h"
+#include "berth/engine/run_state.h"
 #include "berth/run/run_end.h"
 
 namespace berth::cli {
@@ -33,19 +36,19 @@ Result<int> wait(os::Env& env, const WaitOptions& options) {
   os::install_stop_signals();
   for (;;) {
     BERTH_ASSIGN(const auto record, context.store->find_run(options.run));
-    const std::string state = state_now(env, record);
+    const std::string state = engine::state_now(env, record);
     if (state == "interrupted")
-      return fail(ErrorKind::stale, "{}: {}", record.name, interrupted_text(record));
-    if (!is_under_way(state)) {
+      return fail(ErrorKind::stale, "{}: {}", record.name, engine::interrupted_text(record));
+    if (!engine::is_under_way(state)) {
       if (options.json)
-        print(runs_json({{record, state}}));
+        print(engine::runs_json({{record, state}}));
       else
         print_state_line(record, state);
       return run::exit_code_of(*context.store, record);
     }
     if (until && env.now() >= *until)
       return fail(ErrorKind::busy, "{} is {} still: {}", record.name, state,
-                  counts_text(record.counts));
+                  engine::counts_text(record.counts));
     if (env.stop_signals() > 0) return exit_code(ErrorKind::interrupted);
     const Mono soon = env.now() + kLookEvery;
     BERTH_TRY(env.wait({}, until && *until < soon ? *until : soon));

@@ -5,12 +5,17 @@
 #include "berth/cli/autoscale_view.h"
 #include "berth/cli/explain.h"
 #include "berth/cli/explain_run.h"
+#include "berth/cli/failures.h"
 #include "berth/cli/flow_view.h"
 #include "berth/cli/json_output.h"
 #include "berth/cli/options.h"
 #include "berth/cli/print.h"
-#include "berth/cli/run_view.h"
 #include "berth/cli/shared_options.h"
+#include "berth/engine/flow_steps.h"
+#include "berth/engine/run_explanation.h"
+#include "berth/engine/run_json.h"
+#include "berth/engine/run_record.h"
+#include "berth/engine/run_state.h"
 #include "berth/flow/attempt_request.h"
 #include "berth/run/attempt_history.h"
 #include "berth/run/clusters.h"
@@ -62,13 +67,13 @@ Result<TaskRequest> request_of(run::Context& context, const store::RunRecord& ru
   BERTH_ASSIGN(const auto program, run::flow_program(run.spec_json));
   BERTH_ASSIGN(const auto flow, run::read_flow(program));
   BERTH_ASSIGN(const auto tasks, context.store->tasks(run.id));
-  const auto step = std::ranges::find(flow.steps, step_name(task.label), &flow::Step::name);
+  const auto step = std::ranges::find(flow.steps, engine::step_name(task.label), &flow::Step::name);
   if (step == flow.steps.end())
     return fail(ErrorKind::corrupt, "no step of {} makes {}", run.name, task.label);
-  std::string waits = waits_for(flow, step_counts(flow, run, tasks), task.label);
-  if (const auto* cause = first_failed_before(flow, tasks, task.label))
+  std::string waits = engine::waits_for(flow, engine::step_counts(flow, run, tasks), task.label);
+  if (const auto* cause = engine::first_failed_before(flow, tasks, task.label))
     waits = fmt::format("{}/{} failed: {}; {}; berth why {}/{}", run.name, cause->label,
-                        cause_text(*cause), waits, run.name, cause->label);
+                        engine::cause_text(*cause), waits, run.name, cause->label);
   return TaskRequest{{flow::resources_of(*step, attempt), run.name, step->selection},
                      program.parallel,
                      {},
@@ -109,12 +114,12 @@ std::string start_text(run::Context& context, const store::RunRecord& run,
 Result<std::string> why_waiting(os::Env& env, run::Context& context, const store::RunRecord& run,
                                 const store::TaskRecord& task) {
   if (run.kind == run::kStudy) return "until a program asks for it";
-  const std::string state = state_now(env, run);
+  const std::string state = engine::state_now(env, run);
   BERTH_ASSIGN(const auto history, run::history_of(*context.store, run.id, task));
   BERTH_ASSIGN(TaskRequest wanted, request_of(context, run, task, history.attempt()));
   if (!wanted.waits.empty()) return wanted.waits;
-  if (state == "interrupted") return interrupted_text(run);
-  if (!is_under_way(state))
+  if (state == "interrupted") return engine::interrupted_text(run);
+  if (!engine::is_under_way(state))
     return fmt::format("the run is {}; resume it with: berth resume {}", state, run.name);
   if (auto elsewhere = waits_elsewhere(env, context, run, wanted)) return *std::move(elsewhere);
   BERTH_ASSIGN(const auto capacity, machine::discover(env, context.capacity));
@@ -153,8 +158,9 @@ Result<std::vector<std::string>> why_it_ran(run::Context& context, const store::
     lines.push_back("nothing to do: " + because);
     return lines;
   }
-  if (const auto flow = flow_of(run)) {
-    const auto step = std::ranges::find(flow->steps, step_name(task.label), &flow::Step::name);
+  if (const auto flow = engine::flow_of(run)) {
+    const auto step =
+        std::ranges::find(flow->steps, engine::step_name(task.label), &flow::Step::name);
     if (step != flow->steps.end()) lines = step->automatic;
   }
   if (run::depended_on(task).empty()) return lines;
@@ -181,7 +187,7 @@ Result<std::vector<std::string>> why_it_ran(run::Context& context, const store::
 std::string attempt_text(const store::AttemptRecord& attempt) {
   std::string text = fmt::format("  attempt {}: {}", attempt.number, format_utc(attempt.started));
   if (!attempt.ended) return text + ", running\n";
-  text += fmt::format(", {} after {}", cause_text(attempt),
+  text += fmt::format(", {} after {}", engine::cause_text(attempt),
                       format_duration(*attempt.ended - attempt.started));
   text += fmt::format(", cpu {}", format_duration(from_ms(attempt.cpu_ms)));
   if (attempt.peak_mem > 0) text += fmt::format(", peak mem {}", format_bytes(attempt.peak_mem));
@@ -192,7 +198,7 @@ std::string attempt_text(const store::AttemptRecord& attempt) {
 }
 
 bool run_is_passive(const store::RunRecord& run) {
-  const auto program = program_of(run);
+  const auto program = engine::program_of(run);
   return program && program->passive;
 }
 
@@ -201,7 +207,7 @@ std::string summary(const store::TaskRecord& task) {
     case store::TaskState::done:
       return task.attempts > 1 ? fmt::format("done at attempt {}", task.attempts) : "done";
     case store::TaskState::failed:
-      return fmt::format("failed: {}{}", cause_text(task),
+      return fmt::format("failed: {}{}", engine::cause_text(task),
                          task.attempts > 1 ? fmt::format(", {} times tried", task.attempts) : "");
     case store::TaskState::stopped: return "stopped with its run";
     case store::TaskState::running: return "running";
@@ -209,16 +215,17 @@ std::string summary(const store::TaskRecord& task) {
     case store::TaskState::skipped: return "skipped";
     case store::TaskState::waiting: break;
   }
-  return task.attempts > 0 ? fmt::format("waiting to be tried again, after {}", cause_text(task))
-                           : "waiting";
+  return task.attempts > 0
+             ? fmt::format("waiting to be tried again, after {}", engine::cause_text(task))
+             : "waiting";
 }
 
 Result<int> explain_run(os::Env& env, run::Context& context, const store::RunRecord& record,
                         bool json) {
-  BERTH_ASSIGN(const auto run, explanation_of(env, context, record, [&](const auto& task) {
+  BERTH_ASSIGN(const auto run, engine::explanation_of(context, record, [&](const auto& task) {
                  return why_waiting(env, context, record, task);
                }));
-  print(json ? why_run_json(run) : explanation_text(run));
+  print(json ? engine::why_run_json(run) : explanation_text(run));
   return 0;
 }
 
@@ -226,14 +233,14 @@ Result<int> explain_run(os::Env& env, run::Context& context, const store::RunRec
 
 Result<int> explain(os::Env& env, const std::string& of, bool json) {
   BERTH_ASSIGN(run::Context context, run::open_context(env));
-  const TaskPath path = parse_task_path(of);
+  const engine::TaskPath path = engine::parse_task_path(of);
   auto found = context.store->find_run(path.run);
   if (!found && found.error().kind == ErrorKind::not_found && path.run == "autoscale" &&
       !path.task.empty())
     return explain_decisions(env, context.state_directory, path.task, json);
   BERTH_ASSIGN(const auto record, std::move(found));
   if (path.task.empty()) return explain_run(env, context, record, json);
-  BERTH_ASSIGN(const auto task, find_task(context, record, path.task));
+  BERTH_ASSIGN(const auto task, engine::find_task(context, record, path.task));
   BERTH_ASSIGN(const auto attempts, context.store->attempts(record.id, task.number));
   BERTH_ASSIGN(const auto because, why_it_ran(context, record, task));
   std::string text = summary(task);
@@ -242,14 +249,15 @@ Result<int> explain(os::Env& env, const std::string& of, bool json) {
   else if (task.state == store::TaskState::running && run_is_passive(record))
     text += fmt::format("; report its score with: berth tell {}/{} VALUE", record.name, task.label);
   if (task.state == store::TaskState::waiting || task.state == store::TaskState::running) {
-    if (task.state == store::TaskState::waiting || !is_under_way(state_now(env, record))) {
+    if (task.state == store::TaskState::waiting ||
+        !engine::is_under_way(engine::state_now(env, record))) {
       BERTH_ASSIGN(const std::string reason, why_waiting(env, context, record, task));
       text += ": " + reason;
     }
   }
   BERTH_ASSIGN(const auto report, run::report_of(context, record, task));
   if (json) {
-    print(why_json(record, task, attempts, text, because, report));
+    print(engine::why_json(record, task, attempts, text, because, report));
     return 0;
   }
   print(fmt::format("{}/{}: {}\n", record.name, task.label, text));

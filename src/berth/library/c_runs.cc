@@ -6,6 +6,7 @@
 #include "berth/base/json_writer.h"
 #include "berth/experiment.h"
 #include "berth/library/c_call.h"
+#include "berth/library/file_options.h"
 #include "berth/run.h"
 
 using berth::ErrorKind;
@@ -253,11 +254,13 @@ int berth_runs_submit(berth_runs* runs, const char* const* argv, char** name, ch
   });
 }
 
-int berth_runs_submit_file(berth_runs* runs, const char* file, const char* const* options,
-                           char** name, char* message, std::size_t message_size) {
+int berth_runs_submit_file(berth_runs* runs, const char* file, const char* options, char** name,
+                           char* message, std::size_t message_size) {
   return guarded_call({message, message_size}, [&]() -> Status {
     BERTH_TRY(check_given(runs, file, name));
-    BERTH_ASSIGN(const auto started, runs->runs.submit_file(file, words_of(options)));
+    BERTH_ASSIGN(const auto read,
+                 berth::library::file_options(options != nullptr ? options : "{}"));
+    BERTH_ASSIGN(const auto started, runs->runs.submit_file(file, read));
     return give_text(started, name);
   });
 }

@@ -1,19 +1,15 @@
-// berth/run.h: runs that this process records and drives itself.
+// berth/run.h: runs that this process drives itself.
 #include <algorithm>
 #include <atomic>
 #include <utility>
 
 #include "berth/base/guarded.h"
 #include "berth/base/text.h"
+#include "berth/engine/drive.h"
 #include "berth/library/own_cluster.h"
 #include "berth/library/runs_state.h"
 #include "berth/os/wake.h"
-#include "berth/run/flow_run.h"
-#include "berth/run/images.h"
-#include "berth/run/prepare.h"
-#include "berth/run/run_labels.h"
 #include "berth/run/runner.h"
-#include "berth/run/search_input.h"
 
 namespace berth {
 
@@ -29,60 +25,6 @@ void Stop::request() noexcept {
 }
 
 namespace {
-
-/// A file that was read, and the folder that its tasks start in.
-struct RunFile {
-  std::string text, directory;
-};
-
-Result<RunFile> read_run_file(os::Env& env, const std::string& file) {
-  BERTH_ASSIGN(auto text, env.read_file(file, flow::kMostFlowBytes));
-  BERTH_ASSIGN(const auto path, env.real_path(file));
-  return RunFile{std::move(text), path.substr(0, std::max<std::size_t>(path.rfind('/'), 1))};
-}
-
-Result<store::RunRecord> record_flow(run::Context& context, const RunFile& read,
-                                     const std::string& file, const FileOptions& options) {
-  run::FlowProgram program;
-  program.text = read.text;
-  program.file = file;
-  for (const auto& [name, value] : options.set) {
-    auto& set = program.options.set;
-    const auto known = std::ranges::find(set, name, &std::pair<std::string, flow::Words>::first);
-    if (known == set.end())
-      set.emplace_back(name, flow::Words{value});
-    else
-      known->second.push_back(value);
-  }
-  BERTH_TRY(run::take_parts(*context.env, read.directory, program));
-  BERTH_TRY(run::keep_reading(program));
-  program.labels = program.reading->flow.labels;
-  program.notify = program.reading->flow.notify;
-  program.name = options.name.empty() ? program.reading->flow.name : options.name;
-  program.parallel = options.parallel;
-  program.outlive = true;
-  const bool here = !options.elsewhere;
-  BERTH_TRY(run::check_flow(context, program, read.directory, here));
-  BERTH_ASSIGN(const auto missing, run::find_images(context, program, read.directory, here));
-  if (!missing.empty())
-    return fail(ErrorKind::not_found, "{}: image {} is not on this machine: download it first",
-                file, missing.front());
-  return run::submit(context, std::move(program), read.directory);
-}
-
-Result<store::RunRecord> record_trials(run::Context& context, const RunFile& read,
-                                       const std::string& file, const FileOptions& options) {
-  if (!options.set.empty())
-    return fail(ErrorKind::invalid,
-                "{}: set is for the parameters of flows, and this is not a flow", file);
-  BERTH_ASSIGN(auto program, experiment::read_program(read.text, file));
-  BERTH_TRY(run::read_sequence(*context.env, read.directory, program));
-  if (!options.name.empty()) program.name = options.name;
-  if (options.parallel > 0) program.parallel = options.parallel;
-  program.outlive = true;
-  if (!options.elsewhere) BERTH_TRY(run::check_program(context, program, read.directory, file));
-  return run::submit(context, program, read.directory);
-}
 
 /// Shows a run that is driven to an observer of the program's own. One that throws stops the run.
 class Shown final : public run::Observer {
@@ -138,20 +80,6 @@ class Shown final : public run::Observer {
   Status status_;
 };
 
-/// Says which keys of the run's file only a driver that is the `berth` program heeds.
-void tell_of_unheeded(const store::RunRecord& record, Shown& shown) {
-  std::vector<std::string> keys;
-  if (!run::notify_of(record).empty()) keys.emplace_back("notify");
-  if (record.kind == "flow")
-    if (const auto program = run::flow_program(record.spec_json))
-      if (const auto flow = run::read_flow(*program); flow && flow->on_end != exec::Command{})
-        keys.emplace_back("on_end");
-  if (keys.empty()) return;
-  shown.on_note(fmt::format("{}: its {} {} the program that drives it: notify them after drive()",
-                            record.name, join(keys, " and "),
-                            keys.size() == 1 ? "is left to" : "are left to"));
-}
-
 /// Nobody drives it any more, though the process that did lives on.
 void record_left(run::Context& context, const std::string& name, const Error& because) {
   const auto self = context.env->self();
@@ -178,38 +106,6 @@ class InUse {
 
 }  // namespace
 
-Result<std::string> Runs::record(const Command& command, bool elsewhere) {
-  if (command.argv.empty())
-    return fail(ErrorKind::invalid, "argv: expected a command, got nothing");
-  if (command.retries < 0 || command.timeout.count() < 0)
-    return fail(ErrorKind::invalid, "retries and timeout: expected at least 0");
-  experiment::Program program = run::program_of_command(command.argv);
-  if (!command.name.empty()) program.name = command.name;
-  if (!experiment::valid_name(program.name))
-    return fail(ErrorKind::invalid, "name: '{}' is not the name of a run", program.name);
-  if (!command.resources.empty()) program.resources = command.resources;
-  program.retries = command.retries;
-  program.timeout = command.timeout;
-  program.environment = command.environment;
-  program.outlive = true;
-  os::Env& env = *state_->env;
-  BERTH_ASSIGN(const auto directory,
-               env.real_path(command.directory.empty() ? "." : command.directory));
-  if (!elsewhere) BERTH_TRY(run::check_program(state_->context, program, directory, ""));
-  BERTH_ASSIGN(const auto record, run::submit(state_->context, program, directory));
-  return record.name;
-}
-
-Result<std::string> Runs::record_file(const std::string& file, const FileOptions& options) {
-  if (!options.name.empty() && !experiment::valid_name(options.name))
-    return fail(ErrorKind::invalid, "name: '{}' is not the name of a run", options.name);
-  BERTH_ASSIGN(const auto read, read_run_file(*state_->env, file));
-  const auto record = run::is_flow(read.text) ? record_flow(state_->context, read, file, options)
-                                              : record_trials(state_->context, read, file, options);
-  if (!record) return std::unexpected(record.error());
-  return record->name;
-}
-
 Result<Run> Runs::drive(const std::string& name, const DriveOptions& options) {
   Stop unasked;
   Stop::State& stop = *(options.stop != nullptr ? *options.stop : unasked).state_;
@@ -221,6 +117,7 @@ Result<Run> Runs::drive(const std::string& name, const DriveOptions& options) {
   // What drives has a world of its own: the requests of `stop` are its stop signals.
   const auto env = os::posix_env(stop.source);
   BERTH_ASSIGN(auto context, library::open_runs(*env, state_->state_directory));
+  context.program = state_->context.program;
   BERTH_ASSIGN(const auto record, context.store->find_run(name));
   if (options.cluster != nullptr)
     context.sources = [&](const store::RunRecord& of) -> Result<run::Sources> {
@@ -228,8 +125,8 @@ Result<Run> Runs::drive(const std::string& name, const DriveOptions& options) {
       return library::own_sources(*env, *options.cluster);
     };
   Shown shown(context, record, options.observer, stop.source);
-  tell_of_unheeded(record, shown);
-  const auto driven = run::drive(context, name, shown);
+  const auto driven = engine::drive(
+      context, name, shown, [&](std::string_view text) { shown.on_note(std::string(trim(text))); });
   if (!driven) record_left(context, name, driven.error());
   if (!shown.status()) return std::unexpected(shown.status().error());
   if (!driven) return std::unexpected(driven.error());

@@ -1,90 +1,23 @@
-// berth/run.h: the `berth` program submits and drives, the store and the logs say what became of
-// it.
+// berth/run.h: runs that are driven by processes in the background.
 #include "berth/run.h"
 
 #include <algorithm>
-#include <array>
 #include <map>
 
-#include "berth/base/document.h"
 #include "berth/base/guarded.h"
-#include "berth/base/text.h"
-#include "berth/library/run_state.h"
+#include "berth/engine/control.h"
+#include "berth/engine/detach.h"
+#include "berth/engine/run_state.h"
 #include "berth/library/runs_state.h"
+#include "berth/os/wake.h"
 #include "berth/run/log_file.h"
+#include "berth/run/prepare.h"
 #include "berth/run/runner.h"
 
 namespace berth {
 namespace {
 
 constexpr auto kPollInterval = std::chrono::milliseconds(50);
-constexpr std::size_t kMostSaid = 16U << 20;  // bytes that the program says
-
-struct Said {
-  int code = 0;
-  std::string out, err;
-};
-
-/// What a program prints until it ends.
-Result<Said> run_program(os::Env& env, const os::SpawnSpec& spec) {
-  BERTH_ASSIGN(auto child, env.spawn(spec));
-  Said said;
-  std::array<std::string*, 2> texts{&said.out, &said.err};
-  std::array<os::Fd*, 2> ends{&child.out, &child.err};
-  os::ReadBuffer buffer;
-  for (;;) {
-    std::vector<os::Watch> watches{{.fd = child.exited.number()}};
-    for (const os::Fd* end : ends)
-      if (*end) watches.push_back({.fd = end->number()});
-    BERTH_TRY(env.wait(watches, std::nullopt));
-    for (std::size_t i = 0; i < ends.size(); ++i) {
-      while (*ends[i]) {
-        BERTH_ASSIGN(const auto got, env.read_some(*ends[i], buffer));
-        if (!got) break;
-        if (*got == 0 || texts[i]->size() > kMostSaid)
-          ends[i]->reset();
-        else
-          texts[i]->append(buffer.data(), *got);
-      }
-    }
-    // A runner that was started in the background may hold the pipes open.
-    if (!watches.front().ready) continue;
-    BERTH_ASSIGN(const auto status, env.reap(child));
-    if (!status) continue;
-    said.code = status->signal != 0 ? 128 + status->signal : status->code;
-    return said;
-  }
-}
-
-/// By the exit codes of the command line.
-ErrorKind kind_of(int code) {
-  switch (code) {
-    case 2: return ErrorKind::invalid;
-    case 3: return ErrorKind::busy;
-    case 130: return ErrorKind::interrupted;
-    default: return ErrorKind::io;
-  }
-}
-
-/// "1.5", "1073741824": as the options take amounts.
-std::string plain_amount(std::string_view resource, std::int64_t amount) {
-  if (measure(resource) != Measure::milli) return fmt::format("{}", amount);
-  return fmt::format("{}.{:03}", amount / 1000, amount % 1000);
-}
-
-void add_amounts(const Resources& resources, std::vector<std::string>& words) {
-  resources.each([&](std::string_view resource, std::int64_t amount) {
-    const std::string text = plain_amount(resource, amount);
-    if (kKnownNames.value(resource)) {
-      std::string option = fmt::format("--{}", resource);
-      std::ranges::replace(option, '_', '-');
-      words.insert(words.end(), {std::move(option), text});
-    } else {
-      words.insert(words.end(), {"--resource", fmt::format("{}={}", resource, text)});
-    }
-  });
-}
-
 bool has_ended(store::TaskState state) {
   return store::final(state) || state == store::TaskState::stopped;
 }
@@ -95,7 +28,7 @@ Run library::run_of(const run::Context& context, const store::RunRecord& record)
   const store::Counts& counts = record.counts;
   Run run{.name = record.name,
           .kind = record.kind,
-          .state = state_now(*context.env, record, context.state_directory),
+          .state = engine::state_now(*context.env, record, context.state_directory),
           .error = record.error,
           .counts = {counts.waiting, counts.running, counts.done, counts.cached, counts.skipped,
                      counts.failed, counts.stopped},
@@ -105,35 +38,18 @@ Run library::run_of(const run::Context& context, const store::RunRecord& record)
   return run;
 }
 
-Result<std::string> Runs::State::berth(const std::vector<std::string>& words,
-                                       const Command& over) const {
-  os::SpawnSpec spec;
-  spec.argv = {program};
-  spec.argv.insert(spec.argv.end(), words.begin(), words.end());
-  auto replace = over.environment;
-  if (!state_directory.empty()) replace.emplace_back("BERTH_DB", context.state_directory);
-  for (auto& [name, value] : env->environment())
-    if (std::ranges::find(replace, name, &std::pair<std::string, std::string>::first) ==
-        replace.end())
-      spec.environment.emplace_back(name, value);
-  spec.environment.insert(spec.environment.end(), replace.begin(), replace.end());
-  BERTH_ASSIGN(spec.directory, env->real_path(over.directory.empty() ? "." : over.directory));
-  BERTH_ASSIGN(auto said, run_program(*env, spec));
-  if (said.code == 0) return std::move(said.out);
-  std::string_view text = trim(said.err);
-  if (text.starts_with("berth: ")) text.remove_prefix(7);
-  return fail(
-      kind_of(said.code), "{}",
-      text.empty() ? fmt::format("{} ended with {}", program, said.code) : std::string(text));
+Result<store::RunRecord> Runs::State::record(const engine::RunRequest& request) {
+  const engine::Note ignored = [](const std::string&) {};
+  BERTH_ASSIGN(auto submission, engine::read_submission(*env, request));
+  BERTH_TRY(engine::check(context, submission, ignored));
+  return engine::submit(context, submission, ignored);
 }
 
-Result<std::string> Runs::State::start(const std::vector<std::string>& words,
-                                       const Command& over) const {
-  BERTH_ASSIGN(const std::string json, berth(words, over));
-  BERTH_ASSIGN(const Field said, Field::parse(json, "berth run --json"));
-  BERTH_ASSIGN(const Field run, said.get("run"));
-  BERTH_ASSIGN(const Field id, run.get("id"));
-  return id.text();
+Result<std::string> Runs::State::start(const engine::RunRequest& request) {
+  BERTH_TRY(run::check_executable(*env, context.program, "/"));  // before anything is recorded
+  BERTH_ASSIGN(const auto record, this->record(request));
+  BERTH_TRY(engine::start_detached(context, record));
+  return record.name;
 }
 
 Result<std::string> Runs::State::printed(const store::RunRecord& record,
@@ -215,39 +131,84 @@ Runs::Runs(Runs&&) noexcept = default;
 Runs& Runs::operator=(Runs&&) noexcept = default;
 Runs::~Runs() = default;
 
+namespace {
+
+Result<engine::RunRequest> request_of(const Command& command) {
+  if (command.argv.empty())
+    return fail(ErrorKind::invalid, "argv: expected a command, got nothing");
+  if (command.retries < 0 || command.timeout.count() < 0)
+    return fail(ErrorKind::invalid, "retries and timeout: expected at least 0");
+  engine::RunRequest request{.command = command.argv,
+                             .directory = command.directory,
+                             .name = command.name,
+                             .environment = command.environment};
+  command.resources.each([&](std::string_view resource, std::int64_t amount) {
+    request.resources.emplace_back(resource, amount);
+  });
+  request.retries = command.retries;
+  if (command.timeout.count() > 0) request.timeout = command.timeout;
+  request.clusters = command.clusters;
+  return request;
+}
+
+Result<engine::RunRequest> request_of(const std::string& file, const FileOptions& options) {
+  engine::RunRequest request{.file = file, .name = options.name};
+  if (options.retries < 0 || options.timeout.count() < 0 || options.parallel < 0)
+    return fail(ErrorKind::invalid, "retries, timeout and parallel: expected at least 0");
+  request.labels.assign(options.labels.begin(), options.labels.end());
+  request.parallel = options.parallel;
+  request.retries = options.retries;
+  if (options.timeout.count() > 0) request.timeout = options.timeout;
+  request.allow_failures = options.allow_failures;
+  request.clusters = options.clusters;
+  request.warm_start = options.warm_start;
+  request.runs_elsewhere = options.elsewhere;
+  request.flow.targets = options.targets;
+  request.flow.force = options.force;
+  for (const auto& [name, value] : options.set) {
+    auto& set = request.flow.set;
+    const auto known = std::ranges::find(set, name, &std::pair<std::string, flow::Words>::first);
+    if (known == set.end())
+      set.emplace_back(name, flow::Words{value});
+    else
+      known->second.push_back(value);
+  }
+  return request;
+}
+
+}  // namespace
+
 Result<Runs> Runs::open(const RunsOptions& options) {
   auto state = std::make_unique<State>();
   os::Env& env = *state->env;
   BERTH_ASSIGN(state->context, library::open_runs(env, options.state_directory));
   state->state_directory = options.state_directory;
-  state->program =
+  state->context.program =
       options.program.empty() ? env.variable("BERTH_BIN").value_or("berth") : options.program;
   return Runs(std::move(state));
 }
 
 Result<std::string> Runs::submit(const Command& command) {
-  if (command.argv.empty())
-    return fail(ErrorKind::invalid, "argv: expected a command, got nothing");
-  if (command.retries < 0 || command.timeout.count() < 0)
-    return fail(ErrorKind::invalid, "retries and timeout: expected at least 0");
-  std::vector<std::string> words{"--json", "run", "--detach"};
-  if (!command.name.empty()) words.insert(words.end(), {"--name", command.name});
-  add_amounts(command.resources, words);
-  if (command.retries > 0)
-    words.insert(words.end(), {"--retries", fmt::format("{}", command.retries)});
-  if (command.timeout.count() > 0)
-    words.insert(words.end(), {"--timeout", fmt::format("{}ms", command.timeout.count())});
-  words.emplace_back("--");
-  words.insert(words.end(), command.argv.begin(), command.argv.end());
-  return state_->start(words, command);
+  BERTH_ASSIGN(const auto request, request_of(command));
+  return state_->start(request);
 }
 
-Result<std::string> Runs::submit_file(const std::string& file,
-                                      const std::vector<std::string>& options) {
-  // The file goes first: an option that takes a list would take it too.
-  std::vector<std::string> words{"--json", "run", "--detach", file};
-  words.insert(words.end(), options.begin(), options.end());
-  return state_->start(words, {});
+Result<std::string> Runs::submit_file(const std::string& file, const FileOptions& options) {
+  BERTH_ASSIGN(const auto request, request_of(file, options));
+  return state_->start(request);
+}
+
+Result<std::string> Runs::record(const Command& command, bool elsewhere) {
+  BERTH_ASSIGN(auto request, request_of(command));
+  request.runs_elsewhere = elsewhere;
+  BERTH_ASSIGN(const auto record, state_->record(request));
+  return record.name;
+}
+
+Result<std::string> Runs::record_file(const std::string& file, const FileOptions& options) {
+  BERTH_ASSIGN(const auto request, request_of(file, options));
+  BERTH_ASSIGN(const auto record, state_->record(request));
+  return record.name;
 }
 
 Result<std::vector<Run>> Runs::list() {
@@ -305,22 +266,30 @@ Result<Run> Runs::wait(const std::string& name, std::chrono::milliseconds most) 
 }
 
 Status Runs::stop(const std::string& name) {
-  BERTH_TRY(state_->berth({"stop", name}));
-  return {};
+  // A stop of what a dead runner left counts as a stop signal, which is for this call alone.
+  os::StopSource source;
+  const auto env = os::posix_env(source);
+  BERTH_ASSIGN(auto context, library::open_runs(*env, state_->state_directory));
+  context.program = state_->context.program;
+  BERTH_ASSIGN(const auto unreachable, engine::stop(context, name, [](const std::string&) {}));
+  if (unreachable.empty()) return {};
+  return fail(ErrorKind::busy, "{}", run::to_text(unreachable.front(), name));
 }
 
 Status Runs::resume(const std::string& name) {
-  BERTH_TRY(state_->berth({"resume", "--detach", name}));
-  return {};
+  auto& context = state_->context;
+  BERTH_ASSIGN(const auto record, context.store->find_run(name));
+  BERTH_ASSIGN(const bool is_open,
+               engine::prepare_resume(context, record, {}, [](const std::string&) {}));
+  return is_open ? engine::start_detached(context, record) : Status{};
 }
 
 Status Runs::retry(const std::string& name, Again what) {
-  std::vector<std::string> words{"retry", "--detach"};
-  if (what == Again::all) words.emplace_back("--all");
-  if (what == Again::file) words.emplace_back("--file");
-  words.push_back(name);
-  BERTH_TRY(state_->berth(words));
-  return {};
+  const auto scope = what == Again::failed ? engine::RetryScope::failed
+                     : what == Again::all  ? engine::RetryScope::all
+                                           : engine::RetryScope::file;
+  BERTH_TRY(engine::reopen(state_->context, name, scope));
+  return resume(name);
 }
 
 Result<std::vector<std::string>> Runs::reopen(const std::string& name, bool all) {
@@ -333,8 +302,9 @@ Result<std::vector<std::string>> Runs::reopen(const std::string& name, bool all)
 }
 
 Status Runs::remove(const std::string& name) {
-  BERTH_TRY(state_->berth({"rm", name}));
-  return {};
+  BERTH_ASSIGN(const auto run, find(name));
+  if (run.goes_on()) return fail(ErrorKind::busy, "{} is running; stop it first", name);
+  return run::remove(state_->context, name, run::IfLiving::refuse);
 }
 
 }  // namespace berth

@@ -1,11 +1,12 @@
-// What a Runs has: the store of runs, and the `berth` program that drives them in processes of
-// their own (run.cc). Runs that this process drives itself are in drive.cc.
+// The state of a Runs: the store of runs, and the `berth` program that drives them in the
+// background (run.cc). drive.cc has the runs that this process drives itself.
 #pragma once
 
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "berth/engine/submission.h"
 #include "berth/exec/messages.h"
 #include "berth/run.h"
 #include "berth/run/context.h"
@@ -15,13 +16,12 @@ namespace berth {
 struct __attribute__((visibility("hidden"))) Runs::State {
   std::unique_ptr<os::Env> env = os::posix_env();
   run::Context context;
-  std::string program;
-  std::string state_directory;  // that was asked for; "": the environment says
+  std::string state_directory;  // as requested; "": the one that the environment names
 
-  /// What `berth WORDS` prints. Errors: what it says where it does not do it.
-  Result<std::string> berth(const std::vector<std::string>& words, const Command& over = {}) const;
-  /// The name of the run that `berth run --detach --json` has started.
-  Result<std::string> start(const std::vector<std::string>& words, const Command& over) const;
+  /// Checks and records the run. Errors: as engine::read_submission() and engine::check().
+  Result<store::RunRecord> record(const engine::RunRequest& request);
+  /// Records the run and starts its runner. Returns its name.
+  Result<std::string> start(const engine::RunRequest& request);
   /// What the task printed on that stream.
   Result<std::string> printed(const store::RunRecord& record, const store::TaskRecord& task,
                               exec::Stream stream);

@@ -76,6 +76,7 @@ class NoEnv : public os::Env {
   void close(int) noexcept override {}
   Status wait(std::span<os::Watch>, std::optional<Mono>) override { return no(); }
   int stop_signals() override { return 0; }
+  void request_stop() override {}
   std::unique_ptr<os::BackgroundThreads> background_threads(std::size_t) override {
     return nullptr;
   }

@@ -285,6 +285,8 @@ class Env {
   virtual Status wait(std::span<Watch> watches, std::optional<Mono> until) = 0;
   /// How many stop signals have come since the start.
   virtual int stop_signals() = 0;
+  /// Does what one more stop signal would do.
+  virtual void request_stop() = 0;
   /// Returns true if one of them was SIGINT, which Ctrl-C sends.
   virtual bool was_interrupted() { return false; }
   /// Threads for work that takes long, `most_threads` of them at most; see background_threads.h.

@@ -340,6 +340,7 @@ class PosixEnv final : public Env {
     const int came = stop_signals_posix();
     return give_up_ != nullptr && give_up_->load() ? std::max(came, 2) : came;
   }
+  void request_stop() override { stop_ != nullptr ? stop_->request() : request_stop_posix(); }
   std::unique_ptr<BackgroundThreads> background_threads(std::size_t most_threads) override {
     return background_threads_posix(most_threads);
   }

@@ -141,6 +141,7 @@ class FakeEnv : public Env {
   void close(int fd) noexcept override;
   Status wait(std::span<Watch> watches, std::optional<Mono> until) override;
   int stop_signals() override { return stops; }
+  void request_stop() override { ++stops; }
   bool was_interrupted() override { return interrupted; }
   std::unique_ptr<BackgroundThreads> background_threads(std::size_t most_threads) override;
   Result<Child> spawn(const SpawnSpec& spec) override;

@@ -20,13 +20,17 @@ std::atomic<bool> g_interrupted = false;
 extern "C" void on_stop_signal(int signal) {
   const int saved = errno;
   if (signal == SIGINT) g_interrupted.store(true);
-  g_stop_signals.fetch_add(1);
-  const std::uint64_t one = 1;
-  [[maybe_unused]] const auto ignored = ::write(g_stop_event.load(), &one, sizeof one);
+  request_stop_posix();
   errno = saved;
 }
 
 }  // namespace
+
+void request_stop_posix() {
+  g_stop_signals.fetch_add(1);
+  const std::uint64_t one = 1;
+  [[maybe_unused]] const auto ignored = ::write(g_stop_event.load(), &one, sizeof one);
+}
 
 int stop_signals_posix() {
   return g_stop_signals.load();

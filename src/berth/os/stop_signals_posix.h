@@ -4,6 +4,8 @@
 
 namespace berth::os {
 
+/// Does what one more stop signal would do. Signal handlers may call it.
+void request_stop_posix();
 /// Returns how many have come.
 int stop_signals_posix();
 /// Returns true if one of them was SIGINT.

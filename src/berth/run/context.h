@@ -33,6 +33,9 @@ struct Sources;
 
 struct Context {
   os::Env* env = nullptr;
+  /// The `berth` program, for runners in the background and for notifications: a path, or a name in
+  /// PATH.
+  std::string program = "/proc/self/exe";
   std::string state_directory;
   std::unique_ptr<store::Store> store;
   std::string ledger_directory;

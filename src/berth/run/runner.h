@@ -78,6 +78,8 @@ class Observer {
   virtual void on_output(const exec::Output& output) = 0;
   virtual void on_note(const std::string& note) = 0;
   virtual void on_question(const Question&) {}
+  /// The run is driven no longer; the commands of its end have not run yet.
+  virtual void on_driven() {}
 
   /// False while the Observer has enough: the tasks' output then stays in their pipes. An Observer
   /// may show output more slowly than tasks make it, and must never hold up the run.

@@ -3,7 +3,10 @@
 #include <berth/run.h>
 
 #include <algorithm>
+#include <chrono>
 #include <fstream>
+#include <iterator>
+#include <thread>
 
 #include "expect.h"
 
@@ -36,6 +39,31 @@ void try_again(berth::Runs& runs) {
   EXPECT(value(runs.drive(once)).state == "done" && value(runs.tasks(once)).at(0).attempts == 3);
 }
 
+std::string text_of(const char* file) {
+  std::ifstream stream(file);
+  return {std::istreambuf_iterator<char>(stream), {}};
+}
+
+/// `on_end` and `notify` of a flow that this process drives work as with `berth run`.
+void notifies(berth::Runs& runs) {
+  write("ends.yaml",
+        "name: ends\n"
+        "notify: {run: 'echo $BERTH_EVENT >> notified', on: end}\n"
+        "on_end: echo $BERTH_RUN_STATE; echo $BERTH_RUN_STATE > ended\n"
+        "steps: {one: {run: 'true'}}\n");
+  struct Notes final : berth::RunObserver {
+    void on_note(const std::string& note) override { text += note; }
+    std::string text;
+  } notes;
+  const auto name = value(runs.record_file("ends.yaml", {.labels = {{"team", "vision"}}}));
+  EXPECT(value(runs.drive(name, {.observer = &notes})).state == "done");
+  EXPECT(text_of("ended") == "done\n" && notes.text.find("done") != std::string::npos);
+  for (int i = 0; i < 2000 && text_of("notified").empty(); ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  EXPECT(text_of("notified") == "end\n");
+  value(runs.remove(name));
+}
+
 int main() {
   auto runs = value(berth::Runs::open());
 
@@ -54,7 +82,7 @@ int main() {
         "run: echo \"::berth loss=$(({x} * {x}))\"\n"
         "params: {x: [3, -1, 2]}\n"
         "goal: {metric: loss, direction: min}\n");
-  const auto sweep = value(runs.submit_file("sweep.yaml", {"--parallel", "2"}));
+  const auto sweep = value(runs.submit_file("sweep.yaml", {.parallel = 2}));
   EXPECT(sweep == "square-1");
   Printer printer;
   const auto done = value(runs.follow(sweep, printer));
@@ -77,7 +105,8 @@ int main() {
         "    run: wc -w < {in.w} > {out.n}\n"
         "    in: {w: words.w}\n"
         "    out: {n: sum.txt}\n");
-  const auto flow = value(runs.wait(value(runs.submit_file("flow.yaml", {"--set", "more=2 3"}))));
+  const auto flow =
+      value(runs.wait(value(runs.submit_file("flow.yaml", {.set = {{"more", "2 3"}}}))));
   EXPECT(flow.state == "done" && flow.kind == "flow" && flow.counts.done == 2);
   std::string sum;
   std::ifstream("sum.txt") >> sum;
@@ -96,9 +125,10 @@ int main() {
   EXPECT(value(runs.list()).size() == 3);
 
   try_again(runs);
+  notifies(runs);
 
   const auto wrong = runs.submit_file("no-such.yaml");
-  EXPECT(!wrong && wrong.error().kind == berth::ErrorKind::invalid);
+  EXPECT(!wrong && wrong.error().kind == berth::ErrorKind::not_found);
   EXPECT(runs.find("nap-7").error().kind == berth::ErrorKind::not_found);
   EXPECT(berth::Runs::open({.state_directory = {}, .program = "/no/berth"})
              ->submit(hello)

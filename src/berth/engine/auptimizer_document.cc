@@ -1,12 +1,11 @@
-#include "berth/cli/auptimizer.h"
-#include "berth/cli/print.h"
+#include "berth/engine/auptimizer_document.h"
 
 #include <algorithm>
 
 #include "berth/base/text.h"
 #include "berth/experiment/auptimizer.h"
 
-namespace berth::cli {
+namespace berth::engine {
 namespace {
 
 constexpr std::size_t kLargestEnvironmentFile = 1U << 20;
@@ -86,15 +85,17 @@ bool is_of_others(os::Env& env, const std::string& work, const std::string& dire
 
 }  // namespace
 
-Result<experiment::AuptimizerExperiment> from_auptimizer(os::Env& env, std::string_view text,
-                                                         const std::string& file,
-                                                         std::string& directory, bool elsewhere) {
+Result<experiment::AuptimizerExperiment> read_auptimizer_document(os::Env& env,
+                                                                  std::string_view text,
+                                                                  const std::string& file,
+                                                                  std::string& directory,
+                                                                  bool has_clusters) {
   BERTH_ASSIGN(auto experiment, experiment::read_auptimizer(text, file));
   BERTH_TRY(read_environment_file(env, directory, experiment));
   std::string& work = experiment.directory;
   if (work == "~" || work.starts_with("~/")) work.replace(0, 1, env.variable("HOME").value_or("~"));
   if (!work.empty()) {
-    const bool remote = elsewhere || !experiment.settings.empty();
+    const bool remote = has_clusters || !experiment.settings.empty();
     const auto path = env.real_path(work.front() == '/' ? work : directory + "/" + work);
     if (remote && path ? is_of_others(env, work, directory, experiment.script)
                        : remote && path.error().kind == ErrorKind::not_found) {
@@ -105,8 +106,7 @@ Result<experiment::AuptimizerExperiment> from_auptimizer(os::Env& env, std::stri
       return std::unexpected(within(file + ": workingdir", path.error()));
     }
   }
-  for (const auto& note : experiment.notes) print_error(fmt::format("{}: {}\n", file, note));
   return experiment;
 }
 
-}  // namespace berth::cli
+}  // namespace berth::engine

@@ -1,9 +1,8 @@
-#include "berth/cli/run_view.h"
+#include "berth/engine/run_record.h"
 
 #include "berth/base/text.h"
-#include "berth/cli/print.h"
 
-namespace berth::cli {
+namespace berth::engine {
 
 TaskPath parse_task_path(std::string_view text) {
   const auto slash = text.find('/');
@@ -54,10 +53,4 @@ std::string counts_and_error(const store::RunRecord& run) {
   return run.error.empty() || counted ? text : text + "; " + run.error;
 }
 
-void print_state_line(const store::RunRecord& run, std::string_view state) {
-  print(fmt::format("{}  ", run.name));
-  print_exact(has_colours() ? painted(state) : std::string(state));
-  print(fmt::format(": {}\n", counts_and_error(run)));
-}
-
-}  // namespace berth::cli
+}  // namespace berth::engine

@@ -1,4 +1,4 @@
-#include "berth/cli/json_output.h"
+#include "berth/engine/run_json.h"
 
 #include <algorithm>
 #include <cmath>
@@ -7,13 +7,13 @@
 #include "berth/base/json.h"
 #include "berth/base/units.h"
 #include "berth/base/url.h"
-#include "berth/cli/run_view.h"
-#include "berth/cli/trials_view.h"
+#include "berth/engine/run_record.h"
+#include "berth/engine/trials.h"
 #include "berth/experiment/constraint.h"
 #include "berth/run/run_labels.h"
 #include "berth/run/skips.h"
 
-namespace berth::cli {
+namespace berth::engine {
 namespace {
 
 Json time_json(const std::optional<Wall>& time) {
@@ -276,10 +276,6 @@ std::string task_json(const store::RunRecord& run, const store::TaskRecord& task
   return dump(object) + "\n";
 }
 
-std::string check_json(const std::string& file, const std::string& kind) {
-  return dump(Json{{"version", 1}, {"file", file}, {"kind", kind}}) + "\n";
-}
-
 std::string why_run_json(const RunExplanation& run) {
   Json waiting = Json::array(), failed = Json::array();
   for (const auto& group : run.waiting)
@@ -313,4 +309,4 @@ std::string why_json(const store::RunRecord& run, const store::TaskRecord& task,
   return dump(object) + "\n";
 }
 
-}  // namespace berth::cli
+}  // namespace berth::engine

@@ -1,10 +1,10 @@
-#include "berth/library/run_state.h"
+#include "berth/engine/run_state.h"
 
 #include "berth/run/context.h"
 #include "berth/run/layout.h"
 #include "berth/run/study.h"
 
-namespace berth::library {
+namespace berth::engine {
 
 bool is_driven_elsewhere(os::Env& env, const store::RunRecord& run) {
   return store::is_open(run.state) && !run.runner_host.empty() &&
@@ -47,4 +47,4 @@ bool is_under_way(std::string_view state) {
          state == store::name(store::RunState::running);
 }
 
-}  // namespace berth::library
+}  // namespace berth::engine

@@ -1,4 +1,5 @@
-// Runs as every command names and shows them.
+// What the record of a run says, and how every client names runs and tasks. Pure, but for
+// find_task().
 #pragma once
 
 #include <string>
@@ -6,12 +7,10 @@
 
 #include "berth/exec/cause.h"
 #include "berth/experiment/program.h"
-#include "berth/library/run_state.h"
-#include "berth/os/env.h"
 #include "berth/run/context.h"
 #include "berth/store/store.h"
 
-namespace berth::cli {
+namespace berth::engine {
 
 /// A run such as "digits-3", or one of its tasks such as "digits-3/17".
 struct TaskPath {
@@ -24,10 +23,6 @@ TaskPath parse_task_path(std::string_view text);
 Result<store::TaskRecord> find_task(run::Context& context, const store::RunRecord& run,
                                     const std::string& label);
 
-using library::is_driven_elsewhere;
-using library::is_driven_in_container;
-using library::is_under_way;
-using library::state_now;
 /// Why an interrupted run was interrupted, and the command that goes on with it.
 std::string interrupted_text(const store::RunRecord& run);
 
@@ -46,7 +41,5 @@ std::string cause_text(const Record& of) {
 std::string counts_text(const store::Counts& counts);
 /// The same with the error of the run, unless the counts say it: "3 waiting; no space is left".
 std::string counts_and_error(const store::RunRecord& run);
-/// Prints the line "digits-3  failed: 38 done, 1 failed".
-void print_state_line(const store::RunRecord& run, std::string_view state);
 
-}  // namespace berth::cli
+}  // namespace berth::engine

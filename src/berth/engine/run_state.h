@@ -7,7 +7,7 @@
 #include "berth/os/env.h"
 #include "berth/store/store.h"
 
-namespace berth::library {
+namespace berth::engine {
 
 /// Whether the run's runner is a process of another machine, as far as the store knows.
 bool is_driven_elsewhere(os::Env& env, const store::RunRecord& run);
@@ -21,4 +21,4 @@ bool is_driven_in_container(os::Env& env, const store::RunRecord& run,
 /// Returns true for "queued" and "running": the run will change without a further command.
 bool is_under_way(std::string_view state);
 
-}  // namespace berth::library
+}  // namespace berth::engine

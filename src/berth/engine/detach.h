@@ -1,0 +1,26 @@
+// The `berth` program in separate sessions: a runner in the background, and what sends
+// notifications. Neither Ctrl-C nor a logout reaches them, and they are not children of this
+// process.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "berth/base/result.h"
+#include "berth/os/env.h"
+#include "berth/run/context.h"
+
+namespace berth::engine {
+
+/// Starts a runner of the run that outlives this process, and returns after it has taken the run
+/// over. The runner prints to runner_log() (run/layout.h). Errors: io, if it did not start within
+/// 10 s; not_found, if there is no `berth` program.
+Status start_detached(run::Context& context, const store::RunRecord& record);
+
+/// Starts `berth` with these arguments in a separate session. It appends its output to the file
+/// `log`. Returns a descriptor that is readable when the process has ended. Errors: not_found,
+/// full.
+Result<os::Fd> start_berth(const run::Context& context, const std::vector<std::string>& arguments,
+                           const std::string& log);
+
+}  // namespace berth::engine
