@@ -255,7 +255,8 @@ enum class Again : std::uint8_t {
 struct FileOptions {
   std::string name{};         ///< Name of the run, without its number.
   std::int64_t parallel = 0;  ///< Maximum number of tasks in parallel.
-  std::vector<std::pair<std::string, std::string>> set{};  ///< Parameters of a flow; several: a list.
+  /// Parameters of a flow; a name that is given several times has a list of values.
+  std::vector<std::pair<std::string, std::string>> set{};
   bool elsewhere = false;  ///< It is for a Cluster: nothing is checked against this machine.
   std::vector<std::pair<std::string, std::string>> labels{};
   std::vector<std::string> clusters{};  ///< As `berth run --cluster`; the first one is preferred.

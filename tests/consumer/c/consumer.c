@@ -181,8 +181,8 @@ static void runs(void) {
   berth_free_text(name);
   EXPECT(berth_runs_submit_file(all, "no-such.yaml", NULL, &name, why, sizeof why) ==
          BERTH_NOT_FOUND);
-  EXPECT(berth_runs_submit_file(all, "no-such.yaml", "{\"paralel\": 2}", &name, why,
-                                sizeof why) == BERTH_INVALID);
+  EXPECT(berth_runs_submit_file(all, "no-such.yaml", "{\"paralel\": 2}", &name, why, sizeof why) ==
+         BERTH_INVALID);
   EXPECT(strstr(why, "parallel") != NULL);
   EXPECT(berth_runs_stop(all, "no-such-1", why, sizeof why) == BERTH_NOT_FOUND);
   EXPECT(berth_runs_resume(NULL, "x", why, sizeof why) == BERTH_INVALID);

@@ -64,10 +64,8 @@ void notifies(berth::Runs& runs) {
   value(runs.remove(name));
 }
 
-int main() {
-  auto runs = value(berth::Runs::open());
-
-  // A command, and what it printed.
+/// A command, and what it printed.
+void prints(berth::Runs& runs) {
   berth::Command hello{.argv = {"sh", "-c", "echo \"hello $NAME\"; exit 3"}};
   hello.resources.set("cpu", 500);
   hello.environment = {{"NAME", "world"}};
@@ -75,6 +73,15 @@ int main() {
   EXPECT(value(runs.wait(said)).state == "failed");
   EXPECT(value(runs.tasks(said)).at(0).exit_code == 3);
   EXPECT(value(runs.output(said, "1")) == "hello world\n");
+  EXPECT(berth::Runs::open({.state_directory = {}, .program = "/no/berth"})
+             ->submit(hello)
+             .error()
+             .kind == berth::ErrorKind::not_found);
+}
+
+int main() {
+  auto runs = value(berth::Runs::open());
+  prints(runs);
 
   // An experiment, followed until it ends.
   write("sweep.yaml",
@@ -130,8 +137,4 @@ int main() {
   const auto wrong = runs.submit_file("no-such.yaml");
   EXPECT(!wrong && wrong.error().kind == berth::ErrorKind::not_found);
   EXPECT(runs.find("nap-7").error().kind == berth::ErrorKind::not_found);
-  EXPECT(berth::Runs::open({.state_directory = {}, .program = "/no/berth"})
-             ->submit(hello)
-             .error()
-             .kind == berth::ErrorKind::not_found);
 }
