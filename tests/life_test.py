@@ -267,6 +267,9 @@ class Protected(FlowCase):
         refused = self.berth("run", "flow.yaml", code=2)
         self.assertIn(f"{self.dir}/out/a.x: it is protected and would be overwritten: use berth run --overwrite",
                       refused.err.decode())
+        self.write("rows.csv", "name\na\n")
+        refused = self.berth("run", "flow.yaml", "--rows", "rows.csv", code=2)
+        self.assertIn("it is protected and would be overwritten", refused.err.decode())
         self.assertEqual(self.berth("runs", "--json").out.count(b'"flow-3"'), 0, "nothing has begun")
         self.assertEqual(self.read("all.txt"), "a\nb\n")
         self.assertEqual(self.ran(self.run_flow("--overwrite")), ["make", "split/a", "split/b"])

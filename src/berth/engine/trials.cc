@@ -75,15 +75,14 @@ std::optional<double> score_of(const store::TaskRecord& task, const experiment::
 const store::TaskRecord* best_task(const std::vector<store::TaskRecord>& tasks,
                                    const experiment::Program& program) {
   const store::TaskRecord* best = nullptr;
-  double best_score = 0;
+  experiment::Scored best_score;
   for (const auto& task : tasks) {
     const auto score = score_of(task, program);
     if (!score) continue;
-    const bool better =
-        best == nullptr || (program.goal->maximize ? *score > best_score : *score < best_score);
-    if (!better) continue;
+    const experiment::Scored scored{*score, task.number.value};
+    if (best != nullptr && !experiment::is_better(*program.goal, scored, best_score)) continue;
     best = &task;
-    best_score = *score;
+    best_score = scored;
   }
   return best;
 }

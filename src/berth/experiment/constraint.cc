@@ -63,6 +63,11 @@ double violation(const std::vector<Constraint>& constraints, const Numbers& metr
   return sum;
 }
 
+bool is_better(const Goal& goal, const Scored& a, const Scored& b) {
+  if (a.score != b.score) return goal.maximize ? a.score > b.score : a.score < b.score;
+  return a.number < b.number;
+}
+
 std::optional<double> feasible_score(const Goal& goal, const std::vector<Constraint>& constraints,
                                      const Numbers& metrics) {
   return broken(constraints, metrics).empty() ? score(goal, metrics) : std::nullopt;

@@ -23,6 +23,15 @@ std::optional<double> excess(const Constraint& constraint, const Numbers& metric
 std::vector<std::string> broken(const std::vector<Constraint>& constraints, const Numbers& metrics);
 /// The sum of what it is beyond the bounds; 0: feasible; HUGE_VAL: one was not reported.
 double violation(const std::vector<Constraint>& constraints, const Numbers& metrics);
+/// A finished trial with its score.
+struct Scored {
+  double score = 0;
+  std::int64_t number = 0;  // of the trial
+};
+/// Returns true if `a` is the better trial. Of equal scores the trial with the lower number is
+/// better, whichever ended first: a resume, another process and `berth best` name the same one.
+bool is_better(const Goal& goal, const Scored& a, const Scored& b);
+
 /// The score of a finished trial; nullopt: not reported, or the trial is infeasible.
 std::optional<double> feasible_score(const Goal& goal, const std::vector<Constraint>& constraints,
                                      const Numbers& metrics);

@@ -104,6 +104,17 @@ TEST(Drive, IsQueuedUntilItHasItsFirstAllocation) {
   EXPECT_EQ(seen.back(), store::RunState::running);
 }
 
+TEST(Drive, ARunHasStartedBeforeItsFirstTask) {
+  World world;
+  world.env.program = [](const os::SpawnSpec&) {
+    return os::FakeProgram{.duration = std::chrono::seconds(1)};
+  };
+  const auto run = world.submit_trials(3, "");
+  const auto done = drive(world.context, run.name, world.observer);
+  ASSERT_TRUE(done && done->started);
+  EXPECT_LE(*done->started, world.context.store->attempts(run.id, {1})->at(0).started);
+}
+
 TEST(Drive, TimeLimitTermThenKill) {
   World world;
   world.env.program = [](const os::SpawnSpec&) {

@@ -153,11 +153,12 @@ void Recorder::consider_best(const store::TaskRecord& of) {
   const auto score = experiment::feasible_score(*goal, run_.options().constraints, of.metrics);
   if (!score) return;
   auto& leaders = progress_.leaders;
+  const experiment::Scored scored{*score, of.number.value};
   const auto behind = std::ranges::find_if(leaders, [&](const Leader& leader) {
-    return goal->maximize ? *score > leader.score : *score < leader.score;
+    return experiment::is_better(*goal, scored, {leader.score, leader.number});
   });
   if (behind == leaders.end() && leaders.size() == Progress::kLeaders) return;
-  leaders.insert(behind, Leader{of.label, *score, of.params});
+  leaders.insert(behind, Leader{of.label, *score, of.number.value, of.params});
   if (leaders.size() > Progress::kLeaders) leaders.pop_back();
 }
 

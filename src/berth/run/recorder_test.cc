@@ -134,6 +134,17 @@ TEST_F(RecorderTest, TheBestScoreIsThatOfWhatIsDurable) {
             R"({"done":1,"cached":0,"skipped":0,"failed":0,"best":{"task":"2","value":0.75}})");
 }
 
+TEST_F(RecorderTest, OfEqualScoresTheLowerNumberIsTheBestWhicheverEndedFirst) {
+  for (const std::int64_t task : {3, 1, 2}) {
+    const Token token = start(task);
+    recorder_->add_metric({{task}, token, "score", 0.5});
+    end(task, token);
+    ASSERT_TRUE(recorder_->commit());
+  }
+  EXPECT_EQ(recorder_->progress().leaders.at(0).label, "1");
+  EXPECT_EQ(recorder_->progress().leaders.at(1).label, "2");
+}
+
 TEST_F(RecorderTest, NewTasksAreNumberedOnAndCounted) {
   recorder_->add_tasks({{.label = "4", .params = {}}});
   EXPECT_EQ(run_->tasks.size(), 4U);

@@ -24,6 +24,7 @@ namespace berth::run {
 struct Leader {
   std::string label;
   double score = 0;
+  std::int64_t number = 0;
   experiment::Values params;
 };
 

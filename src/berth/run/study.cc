@@ -362,15 +362,15 @@ Status Study::give_back() {
 
 const store::TaskRecord* Study::best() const {
   const store::TaskRecord* best = nullptr;
-  std::optional<double> most;
+  experiment::Scored best_score;
   for (const auto& one : trials_) {
     if (one.state != TaskState::done || !program_.goal) continue;
     const auto score =
         experiment::feasible_score(*program_.goal, program_.constraints, one.metrics);
     if (!score) continue;
-    const double worth = program_.goal->maximize ? *score : -*score;
-    if (most && worth <= *most) continue;
-    most = worth;
+    const experiment::Scored scored{*score, one.number.value};
+    if (best != nullptr && !experiment::is_better(*program_.goal, scored, best_score)) continue;
+    best_score = scored;
     best = &one;
   }
   return best;

@@ -6,6 +6,7 @@
 #include <set>
 #include <unordered_map>
 
+#include "berth/experiment/constraint.h"
 #include "berth/experiment/early_stop.h"
 #include "berth/experiment/proposer.h"
 #include "berth/run/checkpoint_copies.h"
@@ -97,8 +98,7 @@ class Trials final : public Workload {
   bool exhausted_ = true;          // the proposer proposes nothing more
   bool waiting_for_ends_ = false;  // the external proposer waits until a trial has ended
   struct Best {
-    double score;
-    TaskNumber number;
+    experiment::Scored scored;
     std::string label;
     experiment::Values params;
   };

@@ -105,13 +105,12 @@ void Trials::consider_best(const store::TaskRecord& task) {
     return;
   }
   if ((!program_.save_best && !copies_) || task.state != store::TaskState::done) return;
-  const auto scores = experiment::scores_of(program_, task.metrics);
-  if (scores.empty()) return;
-  // Of equal ones the first by number, whichever ended first: a resume has to find the same one.
-  const std::pair merit{-scores.front(), task.number.value};
-  if (best_ && std::pair{-best_->score, best_->number.value} <= merit) return;
-  if (!experiment::broken(program_.constraints, task.metrics).empty()) return;
-  best_ = Best{scores.front(), task.number, task.label, task.params};
+  if (experiment::scores_of(program_, task.metrics).empty()) return;  // a goal was not reported
+  const auto score = experiment::feasible_score(*program_.goal, program_.constraints, task.metrics);
+  if (!score) return;
+  const experiment::Scored scored{*score, task.number.value};
+  if (best_ && !experiment::is_better(*program_.goal, scored, best_->scored)) return;
+  best_ = Best{scored, task.label, task.params};
 }
 
 void Trials::add(experiment::Proposal proposal, Next& next) {
