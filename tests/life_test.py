@@ -258,6 +258,15 @@ class Protected(FlowCase):
         return {name: oct((self.dir / name).stat().st_mode & 0o777)
                 for name in ("out/a.x", "out/a", "out/a/all", "all.txt")}
 
+    def test_rows_that_would_replace_protected_outputs_do_not_begin(self):
+        self.write("flow.yaml", "params: {more: a}\nsteps: {s: {run: 'echo {more} > {out.x}', out: {x: x.txt}, protect: true}}\n")
+        self.write("rows.csv", "more\nb\n")
+        self.berth("run", "flow.yaml")
+        refused = self.berth("run", "flow.yaml", "--rows", "rows.csv", code=2)
+        self.assertIn("it is protected and would be overwritten", refused.err.decode())
+        self.assertEqual(self.berth("runs", "--json").out.count(b'"flow-2"'), 0, "nothing has begun")
+        self.assertEqual(self.read("x.txt"), "a\n")
+
     def test_protected_outputs_are_read_only_and_not_written_over(self):
         self.run_flow()
         expected = {"out/a.x": "0o444", "out/a": "0o555", "out/a/all": "0o444", "all.txt": "0o644"}
@@ -267,9 +276,6 @@ class Protected(FlowCase):
         refused = self.berth("run", "flow.yaml", code=2)
         self.assertIn(f"{self.dir}/out/a.x: it is protected and would be overwritten: use berth run --overwrite",
                       refused.err.decode())
-        self.write("rows.csv", "name\na\n")
-        refused = self.berth("run", "flow.yaml", "--rows", "rows.csv", code=2)
-        self.assertIn("it is protected and would be overwritten", refused.err.decode())
         self.assertEqual(self.berth("runs", "--json").out.count(b'"flow-3"'), 0, "nothing has begun")
         self.assertEqual(self.read("all.txt"), "a\nb\n")
         self.assertEqual(self.ran(self.run_flow("--overwrite")), ["make", "split/a", "split/b"])
