@@ -390,6 +390,16 @@ Status check_day_goes_with(const PlanOptions& given) {
   return {};
 }
 
+Result<std::vector<engine::StartedRun>> start(os::Env& env, const fleet::System& system,
+                                              const fleet::Plan& plan, const StartChoices& given) {
+  BERTH_ASSIGN(run::Context context, run::open_context(env));
+  std::vector<std::string> notes;
+  auto started = engine::start_plan(context, system, plan, given.clusters,
+                                    [&](const std::string& note) { notes.push_back(note); });
+  print_notes(notes);
+  return started;
+}
+
 Result<int> plan(os::Env& env, const PlanOptions& given) {
   BERTH_TRY(given.day.wanted() ? check_day_goes_with(given) : check_no_day(given.day));
   BERTH_TRY(given.manifests.read());
@@ -425,9 +435,9 @@ Result<int> plan(os::Env& env, const PlanOptions& given) {
   if (given.manifests.wanted()) {
     BERTH_ASSIGN(written, write_manifests(env, system, solved, given.manifests));
   }
-  std::vector<StartedRun> started;
+  std::vector<engine::StartedRun> started;
   if (given.start.wanted) {
-    BERTH_ASSIGN(started, start_plan(env, system, solved, given.start));
+    BERTH_ASSIGN(started, start(env, system, solved, given.start));
   }
   if (given.json) {
     auto json = fleet::plan_json(solved, given.candidates ? &made : nullptr,
