@@ -106,7 +106,7 @@ tell sweep-1/1 3
 """
 MASKS = [(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z", "TIME"), (r"/tmp/[\w/.-]*answers-\w+", "DIR"),
          (r'"(pid|runner|cpu_ms|peak_mem|seconds|took|ts|dur|tid|started_at|holder|bytes|objects|epoch|bound|gap|available|free|'
-          r'sum|median|longest|median_trial_seconds|resource_minutes|age_seconds|ledger|uptime|longest_ms)": ?[-\d.e+]+', r'"\1":N'),
+          r'sum|median|longest|median_trial_seconds|resource_minutes|age_seconds|ledger|uptime|longest_ms|peak)": ?[-\d.e+]+', r'"\1":N'),
          (r'"(id|alloc)":"[0-9a-f]{8,}"', r'"\1":"ID"'), (r'"(cpu|mem|disk)":[\d.e+]+', r'"\1":N'), (r"\b\d+(\.\d+)? ?(ms|us|s|MiB|GiB|KiB|kB|bytes)\b", "N"),
          (r"\b[0-9a-f]{16,}\b", "HASH"), (r'"resource_minutes":\{[^}]*\}', '"resource_minutes":{}'), (r",\d+\.\d{3},", ",SECONDS,")]
 

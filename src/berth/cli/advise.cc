@@ -1,24 +1,15 @@
-// berth advise: what the steps of a flow are to ask for, judged by what they used.
-#include "berth/cli/shared_options.h"
-#include "berth/run/advice.h"
-
-#include <algorithm>
-
+// berth advise: which resources the steps of a flow should request, judged by what they used.
 #include "berth/base/json_writer.h"
 #include "berth/base/text.h"
 #include "berth/base/units.h"
-#include "berth/cli/flow_view.h"
 #include "berth/cli/options.h"
 #include "berth/cli/print.h"
+#include "berth/cli/shared_options.h"
 #include "berth/cli/table.h"
-#include "berth/engine/flow_steps.h"
-#include "berth/experiment/program.h"
+#include "berth/engine/analysis.h"
 
 namespace berth::cli {
 namespace {
-
-constexpr std::size_t kLargestAdvisedFile = 64U << 20;
-constexpr std::string_view kAllTrials = "trials";
 
 struct AdviseOptions {
   bool json = false;
@@ -36,49 +27,13 @@ struct AdviseOptions {
   }
 };
 
-struct Advised {
-  std::string name;  // of its runs, without their numbers
-  std::vector<std::string> steps;
-  bool is_flow = false;
-};
-
-std::vector<std::string> step_names(const flow::Flow& flow) {
-  std::vector<std::string> names;
-  for (const auto& step : flow.steps) names.push_back(step.name);
-  return names;
-}
-
-/// What the person named: a file, where there is one, else a run.
-Result<Advised> find_advised(os::Env& env, run::Context& context, const std::string& of) {
-  if (const auto text = env.read_file(of, kLargestAdvisedFile)) {
-    if (run::is_flow(*text)) {
-      run::FlowProgram program;
-      program.text = *text;
-      program.file = of;
-      const auto folder = env.real_path(of);
-      BERTH_TRY(
-          run::take_parts(env, folder ? folder->substr(0, folder->rfind('/')) : ".", program));
-      BERTH_ASSIGN(const auto flow, run::read_flow(program));
-      return Advised{flow.name, step_names(flow), true};
-    }
-    BERTH_ASSIGN(const auto program, experiment::read_program(*text, of));
-    return Advised{program.name, {std::string(kAllTrials)}, false};
-  }
-  const auto record = context.store->find_run(of);
-  if (!record) return fail(ErrorKind::not_found, "{}: no such file and no such run", clip(of));
-  const std::string name = record->name.substr(0, record->name.rfind('-'));
-  if (record->kind != "flow") return Advised{name, {std::string(kAllTrials)}, false};
-  BERTH_ASSIGN(const auto flow, engine::flow_of(*record));
-  return Advised{name, step_names(flow), true};
-}
-
-std::string advice_json(const std::string& name, const std::vector<run::StepAdvice>& all) {
+std::string advice_json(const engine::AdviceReport& report) {
   JsonWriter json;
-  json.object().add("version", 1).add("name", name).key("steps").array();
+  json.object().add("version", 1).add("name", report.name).key("steps").array();
   const auto milli = [&](std::string_view key, std::int64_t amount) {
     json.key(key).raw(format_milli(amount));
   };
-  for (const auto& of : all) {
+  for (const auto& of : report.steps) {
     json.object().add("step", of.step).add("attempts", of.attempts).add("runs", of.runs);
     json.key("mem").object();
     json.add("asked", of.mem_asked).add("peak", of.mem_peak).add("proposed", of.mem).end();
@@ -122,9 +77,8 @@ std::string advice_text(const std::vector<run::StepAdvice>& all) {
 
 Result<int> advise_of(os::Env& env, const AdviseOptions& options) {
   BERTH_ASSIGN(run::Context context, run::open_context(env));
-  BERTH_ASSIGN(const auto of, find_advised(env, context, options.of));
-  BERTH_ASSIGN(const auto all, run::advise(context, of.name, of.steps, of.is_flow));
-  print(options.json ? advice_json(of.name, all) : advice_text(all));
+  BERTH_ASSIGN(const auto report, engine::advice_for(context, options.of));
+  print(options.json ? advice_json(report) : advice_text(report.steps));
   return 0;
 }
 

@@ -23,7 +23,7 @@ struct CacheOptions {
   }
 };
 
-std::string report_text(const CacheReport& report) {
+std::string report_text(const engine::CacheReport& report) {
   std::string text;
   if (report.collected)
     text +=
@@ -47,17 +47,9 @@ Result<int> cache(os::Env& env, const CacheOptions& options) {
     return fail(ErrorKind::usage, "--unused-for belongs to --collect");
   BERTH_ASSIGN(const Duration unused_for, age_of("--unused-for", options.unused_for));
   BERTH_ASSIGN(run::Context context, run::open_context(env));
-  BERTH_ASSIGN(auto kept, run::open_cache(context));
-  CacheReport report;
-  if (options.verify) {
-    BERTH_ASSIGN(report.damage.emplace(), kept.verify());
-  }
-  if (options.collect) {
-    BERTH_ASSIGN(report.collected.emplace(), run::collect(context, unused_for));
-  }
-  BERTH_ASSIGN(report.usage, kept.usage());
-  BERTH_ASSIGN(const auto results, context.store->results(0));
-  report.results = results.size();
+  BERTH_ASSIGN(const auto report,
+               engine::examine_cache(context, options.verify,
+                                     options.collect ? std::optional(unused_for) : std::nullopt));
   print(options.json ? cache_json(report) : report_text(report));
   return report.damage && !report.damage->empty() ? 1 : 0;
 }

@@ -219,7 +219,8 @@ std::string scatter_chart(const std::vector<store::TaskRecord>& tasks,
       places.below);
 }
 
-std::string curve_chart(const std::vector<Curve>& curves, const experiment::Program& program) {
+std::string curve_chart(const std::vector<engine::Curve>& curves,
+                        const experiment::Program& program) {
   if (!program.goal) return "";
   std::vector<Point> points;
   std::size_t steps = 0;

@@ -1,7 +1,4 @@
 // berth importance: which parameters of a search decide its goal.
-#include "berth/experiment/importance.h"
-#include "berth/experiment/population.h"
-
 #include <cmath>
 
 #include "berth/base/text.h"
@@ -9,14 +6,11 @@
 #include "berth/cli/print.h"
 #include "berth/cli/shared_options.h"
 #include "berth/cli/table.h"
-#include "berth/cli/trials_view.h"
-#include "berth/engine/run_record.h"
-#include "berth/engine/trials.h"
+#include "berth/engine/analysis.h"
 
 namespace berth::cli {
 namespace {
 
-constexpr std::uint64_t kSeed = 1;
 /// Below this the forest knows little more than the mean.
 constexpr double kPredictsLittle = 0.3;
 
@@ -33,9 +27,8 @@ struct ImportanceOptions {
   }
 };
 
-/// `because`: why nothing is known; "": it is.
-std::string importance_json(const std::string& run, const std::string& metric,
-                            const experiment::Importances& found, const std::string& because = {}) {
+std::string importance_json(const engine::ImportanceReport& report) {
+  const experiment::Importances& found = report.found;
   std::string parameters;
   for (const auto& each : found.parameters)
     parameters += fmt::format(
@@ -45,12 +38,12 @@ std::string importance_json(const std::string& run, const std::string& metric,
   return fmt::format(
       "{{\"run\":{},\"metric\":{},\"measure\":\"fanova\",\"trials\":{},\"predicted\":{:.4f},"
       "\"together\":{:.4f},\"parameters\":[{}],\"because\":{},\"version\":1}}\n",
-      json_quote(run), json_quote(metric), found.trials, found.predicted, found.together,
-      parameters, json_quote(because));
+      json_quote(report.run), json_quote(report.metric), found.trials, found.predicted,
+      found.together, parameters, json_quote(report.because));
 }
 
-void print_importances(const std::string& metric, const experiment::Importances& found,
-                       std::size_t without) {
+void print_importances(const engine::ImportanceReport& report) {
+  const experiment::Importances& found = report.found;
   Table table({"parameter", "share", "±", "trials", ""});
   const auto percent = [](double part) { return fmt::format("{:.1f} %", 100 * part); };
   for (const auto& each : found.parameters)
@@ -62,50 +55,28 @@ void print_importances(const std::string& metric, const experiment::Importances&
                                               '#')});
   print(table.text());
   print(fmt::format("{} are due to combinations of parameters\n", percent(found.together)));
-  print(
-      fmt::format("share of variance of {} (fANOVA, a forest of 64 trees on {} trials{}); it "
-                  "predicts {} of the variance of trials that it was not fitted to\n",
-                  metric, found.trials,
-                  without > 0 ? fmt::format("; {} without a score are left out", without) : "",
-                  percent(std::max(0.0, found.predicted))));
+  print(fmt::format(
+      "share of variance of {} (fANOVA, a forest of 64 trees on {} trials{}); it "
+      "predicts {} of the variance of trials that it was not fitted to\n",
+      report.metric, found.trials,
+      report.left_out > 0 ? fmt::format("; {} without a score are left out", report.left_out) : "",
+      percent(std::max(0.0, found.predicted))));
   if (found.predicted < kPredictsLittle)
-    print_error(
-        fmt::format("note: the parameters predict {} poorly: do not trust these shares\n", metric));
+    print_error(fmt::format("note: the parameters predict {} poorly: do not trust these shares\n",
+                            report.metric));
 }
 
 Result<int> show_importance(os::Env& env, const ImportanceOptions& options) {
   BERTH_ASSIGN(run::Context context, run::open_context(env));
-  BERTH_ASSIGN(const auto record, context.store->find_run(options.run));
-  BERTH_ASSIGN(const auto program, engine::program_of(record));
-  if (!program.goal && options.metric.empty())
-    return fail(ErrorKind::invalid, "{} has no goal: name the metric with --metric NAME",
-                record.name);
-  BERTH_ASSIGN(const auto tasks, context.store->tasks(record.id));
-  const std::string metric = options.metric.empty() ? program.goal->metric : options.metric;
-  std::vector<experiment::ScoredTrial> trials;
-  for (const auto& task : tasks) {
-    if (task.state != store::TaskState::done || task.label == experiment::kBestAgain) continue;
-    const auto score = options.metric.empty() ? engine::score_of(task, program)
-                                              : engine::metric_of(task, options.metric);
-    if (!score || !std::isfinite(*score)) continue;
-    trials.push_back({task.params, *score});
-    if (program.search.method == experiment::Search::Method::pbt)
-      std::erase_if(trials.back().params,
-                    [](const auto& value) { return value.first == experiment::kParent; });
-  }
-  const auto found = experiment::importances(trials, kSeed);
-  if (!found && options.json && found.error().kind == ErrorKind::busy) {
-    print(importance_json(record.name, metric, {.trials = std::ssize(trials)},
-                          found.error().message));
-    return exit_code(ErrorKind::busy);
-  }
-  if (!found)
-    return fail(found.error().kind, "{}: {}: {}", record.name, metric, found.error().message);
+  BERTH_ASSIGN(const auto report, engine::importance_of(context, options.run, options.metric));
+  const bool is_known = report.because.empty();
+  if (!is_known && !options.json)
+    return fail(ErrorKind::busy, "{}: {}: {}", report.run, report.metric, report.because);
   if (options.json)
-    print(importance_json(record.name, metric, *found));
+    print(importance_json(report));
   else
-    print_importances(metric, *found, tasks.size() - trials.size());
-  return 0;
+    print_importances(report);
+  return is_known ? 0 : exit_code(ErrorKind::busy);
 }
 
 }  // namespace

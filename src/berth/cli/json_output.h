@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "berth/engine/cache.h"
 #include "berth/machine/capacity.h"
 #include "berth/machine/device_health.h"
 #include "berth/machine/ledger.h"
@@ -72,14 +73,8 @@ std::string flow_plan_json(const std::string& name, const std::vector<run::StepP
                            const std::vector<std::size_t>& side_by_side,
                            const std::vector<std::string>& missing_images);
 
-/// What berth cache found and did.
-struct CacheReport {
-  fileset::Usage usage;
-  std::size_t results = 0;
-  std::optional<std::vector<fileset::Damage>> damage;  ///< nullopt: nobody asked to verify.
-  std::optional<run::Collected> collected;
-};
-std::string cache_json(const CacheReport& report);
+/// {"version":1,…}: what the cache of flows has.
+std::string cache_json(const engine::CacheReport& report);
 
 /// What a machine has, what is free, and who holds the rest.
 struct MachineReport {

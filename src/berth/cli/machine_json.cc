@@ -179,7 +179,7 @@ std::string flow_plan_json(const std::string& name, const std::vector<run::StepP
   return dump(plan) + "\n";
 }
 
-std::string cache_json(const CacheReport& report) {
+std::string cache_json(const engine::CacheReport& report) {
   Json object{{"version", 1},
               {"results", report.results},
               {"objects", report.usage.objects},

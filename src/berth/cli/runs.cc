@@ -1,4 +1,4 @@
-// berth, berth runs, berth show, berth best: what there is.
+// berth, berth runs, berth show, berth best: the runs and their results.
 #include "berth/base/json_writer.h"
 #include "berth/base/text.h"
 #include "berth/base/units.h"
@@ -10,12 +10,11 @@
 #include "berth/cli/state_line.h"
 #include "berth/cli/table.h"
 #include "berth/cli/trials_view.h"
-#include "berth/engine/failures.h"
 #include "berth/engine/flow_steps.h"
+#include "berth/engine/queries.h"
 #include "berth/engine/run_json.h"
 #include "berth/engine/run_record.h"
 #include "berth/engine/run_state.h"
-#include "berth/engine/shown_run.h"
 #include "berth/engine/trials.h"
 #include "berth/run/run_labels.h"
 
@@ -102,16 +101,6 @@ struct BestOptions {
   }
 };
 
-Result<std::vector<engine::ShownRun>> shown_runs(os::Env& env, run::Context& context) {
-  BERTH_ASSIGN(auto records, context.store->runs());
-  std::vector<engine::ShownRun> runs;
-  for (auto& record : records) {
-    std::string state = engine::state_now(env, record);
-    runs.push_back({std::move(record), std::move(state)});
-  }
-  return runs;
-}
-
 Table runs_table(const std::vector<engine::ShownRun>& runs, Wall now) {
   Table table({"run", "state", "tasks", "age", "took"});
   for (const auto& run : runs) {
@@ -148,7 +137,7 @@ std::string asked_line(const store::RunRecord& record) {
 
 Result<int> overview(os::Env& env, const OverviewOptions& options) {
   BERTH_ASSIGN(run::Context context, run::open_context(env));
-  BERTH_ASSIGN(auto runs, shown_runs(env, context));
+  BERTH_ASSIGN(auto runs, engine::list_runs(context, false));
   const std::size_t all = runs.size();
   std::erase_if(runs, [](const auto& run) { return !engine::is_under_way(run.state); });
   if (options.json) {
@@ -164,12 +153,7 @@ Result<int> overview(os::Env& env, const OverviewOptions& options) {
 
 Result<int> list_runs(os::Env& env, const RunsOptions& options) {
   BERTH_ASSIGN(run::Context context, run::open_context(env));
-  BERTH_ASSIGN(auto runs, shown_runs(env, context));
-  if (options.json || !options.labels.empty())
-    for (auto& run : runs) {  // a list of runs comes without what they were submitted with
-      const auto whole = context.store->find_run(run.record.name);
-      run.labels = whole ? run::labels_of(*whole) : exec::Labels();
-    }
+  BERTH_ASSIGN(auto runs, engine::list_runs(context, options.json || !options.labels.empty()));
   for (const auto& label : options.labels)
     std::erase_if(
         runs, [&](const engine::ShownRun& run) { return !exec::fits_label(label, *run.labels); });
@@ -184,68 +168,24 @@ Result<int> list_runs(os::Env& env, const RunsOptions& options) {
   return 0;
 }
 
-/// Of a trial that several budgets were given to, the last.
-Result<std::vector<Curve>> curves_of(run::Context& context, const store::RunRecord& record,
-                                     const engine::Order& trials,
-                                     const experiment::Program& program) {
-  std::vector<Curve> curves;
-  for (const auto* task : trials) {
-    Curve curve{.label = task->label, .values = {}};
-    BERTH_ASSIGN(const auto metrics, context.store->metrics(record.id, task->number));
-    for (const auto& metric : metrics)
-      if (metric.token == task->token && metric.name == program.goal->metric)
-        curve.values.push_back(metric.value);
-    curves.push_back(std::move(curve));
-  }
-  return curves;
-}
+constexpr std::size_t kLeadingCurves = 5, kMostCurves = 100;
 
-/// Those of the trials with the best scores.
-Result<std::vector<Curve>> leading_curves(run::Context& context, const store::RunRecord& record,
-                                          const std::vector<store::TaskRecord>& tasks,
-                                          const experiment::Program& program) {
-  constexpr std::size_t kLeadingCurves = 5;
-  engine::Order leading = engine::sorted_trials(tasks, program);
-  const auto unscored = std::ranges::find_if(
-      leading, [&](const auto* task) { return !engine::score_of(*task, program).has_value(); });
-  leading.erase(std::min(unscored, leading.begin() + std::min(std::ssize(leading),
-                                                              std::ptrdiff_t(kLeadingCurves))),
-                leading.end());
-  return curves_of(context, record, leading, program);
-}
-
-/// The curves of the best trials, and of those that were stopped early the latest, with how each
-/// ended.
-Result<std::string> curves_json(run::Context& context, const store::RunRecord& record,
-                                const std::vector<store::TaskRecord>& tasks,
-                                const experiment::Program& program) {
-  constexpr std::size_t kMostOfEach = 100;
-  if (!program.goal) return fail(ErrorKind::invalid, "{} has no goal to draw", record.name);
-  engine::Order shown, cut;
-  for (const auto* task : engine::sorted_trials(tasks, program)) {
-    const bool is_cut = task->cause == exec::Cause::stopped_early;
-    if (!is_cut && shown.size() < kMostOfEach) shown.push_back(task);
-    if (is_cut) cut.push_back(task);
-  }
-  std::ranges::sort(cut, std::greater{}, [](const auto* task) { return task->number.value; });
-  shown.insert(shown.end(), cut.begin(),
-               cut.begin() + std::min(std::ssize(cut), std::ptrdiff_t(kMostOfEach)));
-  BERTH_ASSIGN(const auto curves, curves_of(context, record, shown, program));
+std::string curves_json(const engine::RunDetails& run, const std::vector<engine::Curve>& curves) {
+  const experiment::Goal& goal = *run.program.goal;
   JsonWriter json;
-  json.object().add("version", 1).add("metric", program.goal->metric);
-  json.add("direction", program.goal->maximize ? "max" : "min").key("curves").array();
-  for (std::size_t i = 0; i < curves.size(); ++i) {
-    if (curves[i].values.empty()) continue;
-    json.object().add("task", curves[i].label);
-    json.add("stopped_early", shown[i]->cause == exec::Cause::stopped_early);
-    json.key("values").list(curves[i].values).end();
+  json.object().add("version", 1).add("metric", goal.metric);
+  json.add("direction", goal.maximize ? "max" : "min").key("curves").array();
+  for (const auto& curve : curves) {
+    if (curve.values.empty()) continue;
+    json.object().add("task", curve.label).add("stopped_early", curve.stopped_early);
+    json.key("values").list(curve.values).end();
   }
   return json.end().end().take() + "\n";
 }
 
-Result<std::string> charts_of(run::Context& context, const store::RunRecord& record,
-                              const std::vector<store::TaskRecord>& tasks,
-                              const experiment::Program& program, const std::string& wanted) {
+Result<std::string> charts_of(run::Context& context, const engine::RunDetails& run,
+                              const std::string& wanted) {
+  const auto& [record, tasks, program] = std::tie(run.shown.record, run.tasks, run.program);
   if (!program.goal) return fail(ErrorKind::invalid, "{} has no goal to draw", record.name);
   const auto parameters = engine::parameter_names(engine::in_turn(tasks));
   const bool is_parameter = std::ranges::find(parameters, wanted) != parameters.end();
@@ -255,7 +195,7 @@ Result<std::string> charts_of(run::Context& context, const store::RunRecord& rec
   std::vector<std::string> charts;
   if (wanted.empty() || wanted == "history") charts.push_back(score_chart(tasks, program));
   if (wanted.empty() || wanted == "curves") {
-    BERTH_ASSIGN(const auto curves, leading_curves(context, record, tasks, program));
+    BERTH_ASSIGN(const auto curves, engine::leading_curves(context, run, kLeadingCurves));
     charts.push_back(curve_chart(curves, program));
   }
   for (const auto& parameter : parameters)
@@ -268,26 +208,16 @@ Result<std::string> charts_of(run::Context& context, const store::RunRecord& rec
   return join(charts, "\n");
 }
 
-/// Those that failed, and the front of several goals. Else not one of a hundred thousand is read.
-bool has_tasks_in_its_summary(const store::RunRecord& record) {
-  const auto program = engine::program_of(record);
-  return record.counts.failed > 0 || !program || !program->further_goals.empty();
-}
-
 Result<int> show(os::Env& env, const ShowOptions& options) {
   if (!engine::parse_task_path(options.run).task.empty())
     return explain(env, options.run, options.json);
   BERTH_ASSIGN(run::Context context, run::open_context(env));
-  BERTH_ASSIGN(const auto record, context.store->find_run(options.run));
-  std::vector<store::TaskRecord> tasks;
-  if (!options.json || !options.summary || options.chart || has_tasks_in_its_summary(record)) {
-    BERTH_ASSIGN(tasks, context.store->tasks(record.id));
-  }
-  BERTH_ASSIGN(auto used, context.store->usage(record.id));
-  engine::ShownRun shown{record, engine::state_now(env, record), std::move(used)};
-  if (options.json) {
-    BERTH_ASSIGN(shown.failures, engine::failures_of(context, record, tasks, kMostRows));
-  }
+  BERTH_ASSIGN(const auto run,
+               engine::details_of(context, options.run,
+                                  {.tasks = !options.json || !options.summary || options.chart,
+                                   .most_failures = options.json ? kMostRows : 0}));
+  const auto& [shown, program, tasks] = run;
+  const auto& record = shown.record;
   if (options.graph) {
     if (record.kind != "flow")
       return fail(ErrorKind::usage, "{} is not a flow: it has no graph", record.name);
@@ -298,12 +228,13 @@ Result<int> show(os::Env& env, const ShowOptions& options) {
                                     : graph_text(flow, steps));
     return 0;
   }
-  BERTH_ASSIGN(const auto program, engine::program_of(record));
+  if (options.chart && options.json && *options.chart == "curves") {
+    BERTH_ASSIGN(const auto curves, engine::curves_of(context, run, kMostCurves));
+    print(curves_json(run, curves));
+    return 0;
+  }
   if (options.chart) {
-    const bool wants_json = options.json && *options.chart == "curves";
-    BERTH_ASSIGN(const auto charts,
-                 wants_json ? curves_json(context, record, tasks, program)
-                            : charts_of(context, record, tasks, program, *options.chart));
+    BERTH_ASSIGN(const auto charts, charts_of(context, run, *options.chart));
     print(charts);
     return 0;
   }
@@ -344,31 +275,15 @@ Result<int> show(os::Env& env, const ShowOptions& options) {
 
 Result<int> show_best(os::Env& env, const BestOptions& options) {
   BERTH_ASSIGN(run::Context context, run::open_context(env));
-  BERTH_ASSIGN(const auto record, context.store->find_run(options.run));
-  BERTH_ASSIGN(const auto program, engine::program_of(record));
-  if (!program.goal)
-    return fail(ErrorKind::invalid, "{} has no goal: add goal: {{metric: NAME}} to its file",
-                record.name);
-  BERTH_ASSIGN(const auto tasks, context.store->tasks(record.id));
-  const auto* best = engine::best_task(tasks, program);
-  const bool infeasible = best == nullptr && std::ranges::any_of(tasks, [&](const auto& task) {
-                            return task.state == store::TaskState::done &&
-                                   experiment::score(*program.goal, task.metrics);
-                          });
-  if (infeasible)
-    return fail(ErrorKind::busy, "{}: no finished trial meets all constraints yet", record.name);
-  if (best == nullptr)
-    return fail(ErrorKind::busy, "{}: no trial has finished with a value of {} yet", record.name,
-                program.goal->metric);
+  BERTH_ASSIGN(const auto best, engine::best_of(context, options.run));
   if (options.json) {
-    print(engine::task_json(record, *best, program));
+    print(engine::task_json(best.record, best.task, best.program));
     return 0;
   }
-  print(engine::best_line(record, *best, program));
-  const engine::Order front = engine::front_of(engine::sorted_trials(tasks, program), program);
-  if (!front.empty())
+  print(engine::best_line(best.record, best.task, best.program));
+  if (!best.front.empty())
     print("\nthe Pareto front (no trial is better in all goals):\n" +
-          trials_table(front, program, 0).text());
+          trials_table(engine::in_turn(best.front), best.program, 0).text());
   return 0;
 }
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "berth/cli/table.h"
-#include "berth/engine/trials.h"
+#include "berth/engine/queries.h"
 
 namespace berth::cli {
 
@@ -26,12 +26,8 @@ std::string score_chart(const std::vector<store::TaskRecord>& tasks,
 /// than three of them.
 std::string scatter_chart(const std::vector<store::TaskRecord>& tasks,
                           const experiment::Program& program, const std::string& parameter);
-/// What a trial has reported of the goal's metric.
-struct Curve {
-  std::string label;
-  std::vector<double> values;
-};
 /// At most nine learning curves, the leading trial first; "" where none has two reports.
-std::string curve_chart(const std::vector<Curve>& curves, const experiment::Program& program);
+std::string curve_chart(const std::vector<engine::Curve>& curves,
+                        const experiment::Program& program);
 
 }  // namespace berth::cli

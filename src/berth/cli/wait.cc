@@ -1,12 +1,10 @@
 // berth wait: until a run has ended; its exit code is that of the run.
 #include "berth/base/units.h"
-#include "berth/cli/json_output.h"
 #include "berth/cli/print.h"
 #include "berth/cli/shared_options.h"
 #include "berth/cli/state_line.h"
+#include "berth/engine/queries.h"
 #include "berth/engine/run_json.h"
-#include "berth/engine/run_record.h"
-#include "berth/engine/run_state.h"
 #include "berth/run/run_end.h"
 
 namespace berth::cli {
@@ -25,7 +23,6 @@ struct WaitOptions {
 };
 
 Result<int> wait(os::Env& env, const WaitOptions& options) {
-  constexpr Duration kLookEvery = std::chrono::milliseconds(100);
   std::optional<Mono> until;
   if (!options.timeout.empty()) {
     const auto timeout = parse_duration(options.timeout);
@@ -34,25 +31,14 @@ Result<int> wait(os::Env& env, const WaitOptions& options) {
   }
   BERTH_ASSIGN(run::Context context, run::open_context(env));
   os::install_stop_signals();
-  for (;;) {
-    BERTH_ASSIGN(const auto record, context.store->find_run(options.run));
-    const std::string state = engine::state_now(env, record);
-    if (state == "interrupted")
-      return fail(ErrorKind::stale, "{}: {}", record.name, engine::interrupted_text(record));
-    if (!engine::is_under_way(state)) {
-      if (options.json)
-        print(engine::runs_json({{record, state}}));
-      else
-        print_state_line(record, state);
-      return run::exit_code_of(*context.store, record);
-    }
-    if (until && env.now() >= *until)
-      return fail(ErrorKind::busy, "{} is {} still: {}", record.name, state,
-                  engine::counts_text(record.counts));
-    if (env.stop_signals() > 0) return exit_code(ErrorKind::interrupted);
-    const Mono soon = env.now() + kLookEvery;
-    BERTH_TRY(env.wait({}, until && *until < soon ? *until : soon));
-  }
+  const auto run = engine::wait_for(context, options.run, until);
+  if (!run && run.error().kind == ErrorKind::interrupted) return exit_code(ErrorKind::interrupted);
+  if (!run) return std::unexpected(run.error());
+  if (options.json)
+    print(engine::runs_json({*run}));
+  else
+    print_state_line(run->record, run->state);
+  return run::exit_code_of(*context.store, run->record);
 }
 
 }  // namespace
