@@ -1,6 +1,7 @@
 // berth advise: what the steps of a flow are to ask for, judged by what they used.
 #include "berth/cli/shared_options.h"
 #include "berth/run/advice.h"
+#include "berth/run/find_run.h"
 
 #include <algorithm>
 
@@ -64,8 +65,10 @@ Result<Advised> find_advised(os::Env& env, run::Context& context, const std::str
     BERTH_ASSIGN(const auto program, experiment::read_program(*text, of));
     return Advised{program.name, {std::string(kAllTrials)}, false};
   }
-  const auto record = context.store->find_run(of);
-  if (!record) return fail(ErrorKind::not_found, "{}: no such file and no such run", clip(of));
+  const auto record = run::find_run(context, of);
+  if (!record && record.error().kind == ErrorKind::not_found)
+    return fail(ErrorKind::not_found, "{}: no such file, and {}", clip(of), record.error().message);
+  if (!record) return std::unexpected(record.error());
   const std::string name = record->name.substr(0, record->name.rfind('-'));
   if (record->kind != "flow") return Advised{name, {std::string(kAllTrials)}, false};
   BERTH_ASSIGN(const auto flow, flow_of(*record));

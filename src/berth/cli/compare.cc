@@ -12,6 +12,7 @@
 #include "berth/cli/shared_options.h"
 #include "berth/cli/table.h"
 #include "berth/cli/trials_view.h"
+#include "berth/run/find_run.h"
 
 namespace berth::cli {
 namespace {
@@ -198,7 +199,7 @@ Result<int> compare(os::Env& env, const CompareOptions& options) {
   BERTH_ASSIGN(run::Context context, run::open_context(env));
   std::vector<Loaded> runs;
   for (const auto& name : options.runs) {
-    BERTH_ASSIGN(auto record, context.store->find_run(name));
+    BERTH_ASSIGN(auto record, run::find_run(context, name));
     BERTH_ASSIGN(auto tasks, context.store->tasks(record.id));
     std::string state = state_now(env, record);
     runs.push_back({{std::move(record), std::move(state)}, std::move(tasks)});

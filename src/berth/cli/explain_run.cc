@@ -15,6 +15,7 @@ namespace berth::cli {
 namespace {
 
 constexpr std::size_t kMostNamed = 10;
+constexpr std::size_t kMostText = 64 << 10;
 /// Reasons are looked up for this many steps of a flow at most.
 constexpr std::size_t kMostSteps = 50;
 
@@ -141,6 +142,7 @@ Result<RunExplanation> explanation_of(os::Env& env, run::Context& context,
                      .why = {},
                      .waiting = {},
                      .failed = {},
+                     .deleted_files = {},
                      .exit_code = {}};
   BERTH_ASSIGN(run.why, why_of(record, run.state));
   BERTH_ASSIGN(const auto tasks, context.store->tasks(record.id));
@@ -148,6 +150,9 @@ Result<RunExplanation> explanation_of(os::Env& env, run::Context& context,
   if (is_under_way(run.state)) {
     BERTH_ASSIGN(run.waiting, waiting_by_reason(record, tasks, reason_of));
   }
+  run.deleted_files =
+      env.read_file(run::deleted_files_file(run::run_directory(context, record.name)), kMostText)
+          .value_or("");
   if (!store::is_open(record.state)) {
     BERTH_ASSIGN(run.exit_code, run::exit_code_of(*context.store, record));
   }
@@ -161,6 +166,8 @@ std::string explanation_text(const RunExplanation& run) {
   for (const auto& group : run.failed) text += group_text(group, "failed");
   if (!run.failed.empty())
     text += fmt::format("  more: berth why {}\n", run.failed.front().tasks.front());
+  for (const auto line : split(run.deleted_files, '\n'))
+    if (!line.empty()) text += fmt::format("  {}\n", line);
   return text;
 }
 

@@ -21,6 +21,10 @@ struct ScriptOption {
 std::vector<ScriptOption> options_of_script(std::string_view text);
 /// The metric that a script prints in a line `::berth NAME=…`; "" where it prints none.
 std::string metric_of_script(std::string_view text);
+/// Guesses from a metric's name, such as "val_loss", whether lower values are better.
+bool lower_is_better(std::string_view metric);
+/// Returns whether a metric only counts progress, such as "epoch", and is no score.
+bool counts_progress(std::string_view metric);
 
 struct Script {
   std::string file;     ///< "train.py"

@@ -18,6 +18,7 @@
 #include "berth/cli/table.h"
 #include "berth/cli/trials_view.h"
 #include "berth/run/clusters.h"
+#include "berth/run/find_run.h"
 #include "berth/run/run_end.h"
 #include "berth/run/runner.h"
 #include "berth/run/stale_outputs.h"
@@ -87,6 +88,8 @@ Result<int> conclude(os::Env& env, run::Context& context, const store::RunRecord
       print_state_line(record, store::name(record.state));
       BERTH_ASSIGN(const auto program, program_of(record));
       print(best_text(record, tasks, program));
+      if (record.kind == "experiment" && !program.goal && record.counts.done > 1)
+        print_error(fmt::format("note: {}\n", no_goal_text(record, tasks)));
     }
   } else if (record.state == store::RunState::failed) {
     BERTH_ASSIGN(const auto task, find_task(context, record, "1"));

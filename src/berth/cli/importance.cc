@@ -11,6 +11,7 @@
 #include "berth/cli/shared_options.h"
 #include "berth/cli/table.h"
 #include "berth/cli/trials_view.h"
+#include "berth/run/find_run.h"
 
 namespace berth::cli {
 namespace {
@@ -74,7 +75,7 @@ void print_importances(const std::string& metric, const experiment::Importances&
 
 Result<int> show_importance(os::Env& env, const ImportanceOptions& options) {
   BERTH_ASSIGN(run::Context context, run::open_context(env));
-  BERTH_ASSIGN(const auto record, context.store->find_run(options.run));
+  BERTH_ASSIGN(const auto record, run::find_run(context, options.run));
   BERTH_ASSIGN(const auto program, program_of(record));
   if (!program.goal && options.metric.empty())
     return fail(ErrorKind::invalid, "{} has no goal: name the metric with --metric NAME",

@@ -13,6 +13,7 @@
 #include "berth/cli/print.h"
 #include "berth/cli/run_view.h"
 #include "berth/cli/shared_options.h"
+#include "berth/run/find_run.h"
 #include "berth/run/log_file.h"
 
 namespace berth::cli {
@@ -149,7 +150,7 @@ class Printer {
 
 /// Whether more may still be printed.
 Result<bool> goes_on(os::Env& env, run::Context& context, const TaskPath& path) {
-  BERTH_ASSIGN(const auto record, context.store->find_run(path.run));
+  BERTH_ASSIGN(const auto record, run::find_run(context, path.run));
   if (!is_under_way(state_now(env, record))) return false;
   if (path.task.empty()) return true;
   BERTH_ASSIGN(const auto task, find_task(context, record, path.task));
@@ -209,7 +210,7 @@ class Tasks {
 Result<int> logs(os::Env& env, const LogsOptions& options) {
   BERTH_ASSIGN(run::Context context, run::open_context(env));
   TaskPath path = parse_task_path(options.path);
-  BERTH_ASSIGN(const auto record, context.store->find_run(path.run));
+  BERTH_ASSIGN(const auto record, run::find_run(context, path.run));
   if (record.kind == "command" && path.task.empty()) path.task = "1";
   Tasks tasks(context, record, is_under_way(state_now(env, record)));
   TaskNumber only;

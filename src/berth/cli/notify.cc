@@ -14,6 +14,7 @@
 #include "berth/cli/shared_options.h"
 #include "berth/cli/trials_view.h"
 #include "berth/remote/fetch_text.h"
+#include "berth/run/find_run.h"
 #include "berth/run/layout.h"
 #include "berth/run/run_labels.h"
 #include "berth/run/workload.h"
@@ -214,7 +215,7 @@ Status tell_patiently(os::Env& env, run::Context& context, const store::RunRecor
 Result<int> notify(os::Env& env, const NotifyOptions& options) {
   os::install_stop_signals();
   BERTH_ASSIGN(run::Context context, run::open_context(env));
-  BERTH_ASSIGN(const auto record, context.store->find_run(options.run));
+  BERTH_ASSIGN(const auto record, run::find_run(context, options.run));
   const auto all = run::notify_of(record);
   if (all.empty())
     return fail(ErrorKind::invalid, "{} has no one to notify: add 'notify:' to its file",

@@ -9,6 +9,7 @@
 #include "berth/cli/screen.h"
 #include "berth/cli/shared_options.h"
 #include "berth/run/clusters.h"
+#include "berth/run/find_run.h"
 #include "berth/run/recorded_environment.h"
 #include "berth/run/run_end.h"
 #include "berth/run/runner.h"
@@ -159,7 +160,7 @@ Status check_overwrite(bool overwrite, const store::RunRecord& record) {
 
 Result<int> resume(os::Env& env, const ResumeOptions& options) {
   BERTH_ASSIGN(run::Context context, run::open_context(env));
-  BERTH_ASSIGN(const auto record, context.store->find_run(options.run));
+  BERTH_ASSIGN(const auto record, run::find_run(context, options.run));
   BERTH_TRY(check_overwrite(options.overwrite, record));
   if (record.state == store::RunState::done || record.state == store::RunState::failed) {
     const store::Counts& counts = record.counts;
@@ -183,7 +184,7 @@ Result<int> resume(os::Env& env, const ResumeOptions& options) {
 
 Result<int> retry(os::Env& env, const RetryOptions& options) {
   BERTH_ASSIGN(run::Context context, run::open_context(env));
-  BERTH_ASSIGN(const auto record, context.store->find_run(options.run));
+  BERTH_ASSIGN(const auto record, run::find_run(context, options.run));
   BERTH_TRY(check_overwrite(options.overwrite, record));
   if (options.failed && record.kind == "flow")
     return fail(ErrorKind::usage, "--failed: what is left of {} waits for what failed: retry all",
@@ -210,7 +211,7 @@ Result<int> retry(os::Env& env, const RetryOptions& options) {
 
 Result<int> stop(os::Env& env, const StopOptions& options) {
   BERTH_ASSIGN(run::Context context, run::open_context(env));
-  BERTH_ASSIGN(const auto record, context.store->find_run(options.run));
+  BERTH_ASSIGN(const auto record, run::find_run(context, options.run));
   if (is_driven_elsewhere(env, record))
     return fail(ErrorKind::busy,
                 "{} is driven on {}: stop it on that machine or, if that machine is gone, take the "

@@ -20,10 +20,6 @@ struct TaskPath {
 };
 TaskPath parse_task_path(std::string_view text);
 
-/// Finds a task by its label. not_found: the message names the run.
-Result<store::TaskRecord> find_task(run::Context& context, const store::RunRecord& run,
-                                    const std::string& label);
-
 using library::is_driven_elsewhere;
 using library::is_driven_in_container;
 using library::is_under_way;

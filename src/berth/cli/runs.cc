@@ -10,6 +10,7 @@
 #include "berth/cli/shared_options.h"
 #include "berth/cli/table.h"
 #include "berth/cli/trials_view.h"
+#include "berth/run/find_run.h"
 #include "berth/run/run_labels.h"
 
 namespace berth::cli {
@@ -268,7 +269,7 @@ bool has_tasks_in_its_summary(const store::RunRecord& record) {
 Result<int> show(os::Env& env, const ShowOptions& options) {
   if (!parse_task_path(options.run).task.empty()) return explain(env, options.run, options.json);
   BERTH_ASSIGN(run::Context context, run::open_context(env));
-  BERTH_ASSIGN(const auto record, context.store->find_run(options.run));
+  BERTH_ASSIGN(const auto record, run::find_run(context, options.run));
   std::vector<store::TaskRecord> tasks;
   if (!options.json || !options.summary || options.chart || has_tasks_in_its_summary(record)) {
     BERTH_ASSIGN(tasks, context.store->tasks(record.id));
@@ -333,12 +334,10 @@ Result<int> show(os::Env& env, const ShowOptions& options) {
 
 Result<int> show_best(os::Env& env, const BestOptions& options) {
   BERTH_ASSIGN(run::Context context, run::open_context(env));
-  BERTH_ASSIGN(const auto record, context.store->find_run(options.run));
+  BERTH_ASSIGN(const auto record, run::find_run(context, options.run));
   BERTH_ASSIGN(const auto program, program_of(record));
-  if (!program.goal)
-    return fail(ErrorKind::invalid, "{} has no goal: add goal: {{metric: NAME}} to its file",
-                record.name);
   BERTH_ASSIGN(const auto tasks, context.store->tasks(record.id));
+  if (!program.goal) return fail(ErrorKind::invalid, "{}", no_goal_text(record, tasks));
   const auto* best = best_task(tasks, program);
   const bool infeasible = best == nullptr && std::ranges::any_of(tasks, [&](const auto& task) {
                             return task.state == store::TaskState::done &&

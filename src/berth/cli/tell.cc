@@ -10,6 +10,7 @@
 #include "berth/cli/trials_view.h"
 #include "berth/experiment/own_point.h"
 #include "berth/run/enqueued.h"
+#include "berth/run/find_run.h"
 #include "berth/run/passive_worker.h"
 #include "berth/run/study.h"
 
@@ -144,7 +145,7 @@ Result<int> enqueue(os::Env& env, const AskOptions& options) {
     points.push_back(*std::move(point));
   }
   BERTH_ASSIGN(run::Context context, run::open_context(env));
-  BERTH_ASSIGN(const auto record, context.store->find_run(options.run));
+  BERTH_ASSIGN(const auto record, run::find_run(context, options.run));
   BERTH_ASSIGN(const auto program, program_of(record));
   if (record.kind == "flow" || !program.goal)
     return fail(ErrorKind::invalid, "{} searches nothing", record.name);
@@ -170,7 +171,7 @@ Result<int> ask(os::Env& env, const AskOptions& options) {
   BERTH_ASSIGN(run::Context context, run::open_context(env));
   os::install_stop_signals();
   for (;;) {
-    BERTH_ASSIGN(const auto record, context.store->find_run(options.run));
+    BERTH_ASSIGN(const auto record, run::find_run(context, options.run));
     BERTH_ASSIGN(const auto program, passive_program(record));
     BERTH_ASSIGN(const auto open, open_trials(env, context, record));
     const ShownRun shown{record, state_now(env, record)};
@@ -199,7 +200,7 @@ Result<int> ask(os::Env& env, const AskOptions& options) {
 Result<int> tell(os::Env& env, const TellOptions& options) {
   BERTH_ASSIGN(run::Context context, run::open_context(env));
   const TaskPath path = parse_task_path(options.trial);
-  BERTH_ASSIGN(const auto record, context.store->find_run(path.run));
+  BERTH_ASSIGN(const auto record, run::find_run(context, path.run));
   BERTH_ASSIGN(const auto program, passive_program(record));
   if (path.task.empty())
     return fail(ErrorKind::usage, "expected RUN/TASK, such as {}/1, got '{}'", record.name,

@@ -1,5 +1,6 @@
 #include "berth/cli/trials_view.h"
 #include "berth/base/url.h"
+#include "berth/cli/first_file.h"
 #include "berth/cli/run_view.h"
 #include "berth/cli/table.h"
 
@@ -140,6 +141,24 @@ std::string best_text(const store::RunRecord& run, const std::vector<store::Task
   std::vector<std::string> bounds;
   for (const auto& each : program.constraints) bounds.push_back(experiment::constraint_text(each));
   return fmt::format("no best trial: none meets {}\n", join(bounds, " and "));
+}
+
+std::string no_goal_text(const store::RunRecord& run, const std::vector<store::TaskRecord>& tasks) {
+  const auto names = metric_names(in_turn(tasks));
+  const auto score = std::ranges::find_if_not(names, counts_progress);
+  const std::string metric =
+      score != names.end() ? *score : (names.empty() ? "score" : names.front());
+  const std::string goal = fmt::format("goal: {{metric: {}, direction: {}}}", metric,
+                                       lower_is_better(metric) ? "min" : "max");
+  if (names.empty())
+    return fmt::format(
+        "{} has no goal and no reported metric, so no best trial is known; to rank trials, print "
+        "a line such as ::berth {}=0.93 in each trial and add {} to the file",
+        run.name, metric, goal);
+  return fmt::format(
+      "{0} has no goal, so no best trial is known; add {2} to the file; to sort the trials of this "
+      "run: berth show {0} --sort {1}",
+      run.name, metric, goal);
 }
 
 std::optional<double> metric_of(const store::TaskRecord& task, std::string_view name) {

@@ -24,6 +24,10 @@ const store::TaskRecord* best_task(const std::vector<store::TaskRecord>& tasks,
 std::string best_line(const store::RunRecord& run, const store::TaskRecord& task,
                       const experiment::Program& program);
 
+/// Says how to add the missing goal of an experiment: "digits-3 has no goal, so no best trial is
+/// known; …", without an end of line. Names a metric that the trials reported.
+std::string no_goal_text(const store::RunRecord& run, const std::vector<store::TaskRecord>& tasks);
+
 /// The best_line() of the best trial; where constraints leave none, a line that says so; else "".
 std::string best_text(const store::RunRecord& run, const std::vector<store::TaskRecord>& tasks,
                       const experiment::Program& program);

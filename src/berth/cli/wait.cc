@@ -4,6 +4,7 @@
 #include "berth/cli/print.h"
 #include "berth/cli/run_view.h"
 #include "berth/cli/shared_options.h"
+#include "berth/run/find_run.h"
 #include "berth/run/run_end.h"
 
 namespace berth::cli {
@@ -32,7 +33,7 @@ Result<int> wait(os::Env& env, const WaitOptions& options) {
   BERTH_ASSIGN(run::Context context, run::open_context(env));
   os::install_stop_signals();
   for (;;) {
-    BERTH_ASSIGN(const auto record, context.store->find_run(options.run));
+    BERTH_ASSIGN(const auto record, run::find_run(context, options.run));
     const std::string state = state_now(env, record);
     if (state == "interrupted")
       return fail(ErrorKind::stale, "{}: {}", record.name, interrupted_text(record));

@@ -16,6 +16,7 @@
 #include "berth/run/clusters.h"
 #include "berth/run/earlier_task.h"
 #include "berth/run/expected_starts.h"
+#include "berth/run/find_run.h"
 #include "berth/run/skips.h"
 #include "berth/run/study.h"
 
@@ -227,7 +228,7 @@ Result<int> explain_run(os::Env& env, run::Context& context, const store::RunRec
 Result<int> explain(os::Env& env, const std::string& of, bool json) {
   BERTH_ASSIGN(run::Context context, run::open_context(env));
   const TaskPath path = parse_task_path(of);
-  auto found = context.store->find_run(path.run);
+  auto found = run::find_run(context, path.run);
   if (!found && found.error().kind == ErrorKind::not_found && path.run == "autoscale" &&
       !path.task.empty())
     return explain_decisions(env, context.state_directory, path.task, json);
