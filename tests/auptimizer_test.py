@@ -300,7 +300,7 @@ time.sleep(0 if config.job_id % 2 else 3600)  # until it is stopped
         self.assertIn("proposer: eas trains networks", refused(proposer="eas", parameter_config=[]))
         self.assertIn("compression", refused(compression={"compressors": []}))
         self.document(resource="gpu")
-        self.assertIn("resources.gpu: requested 1", self.one_line(self.berth("run", "experiment.json", code=3)))
+        self.assertIn("resources: 1 GPU requested; this machine has none", self.one_line(self.berth("run", "experiment.json", code=3)))
         self.assertEqual(self.house.json("runs")["runs"], [])
 
     def test_more_in_parallel_than_there_are_cores(self):

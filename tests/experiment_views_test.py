@@ -34,6 +34,17 @@ class Views(Case):
 
 
 class Show(Views):
+    def test_a_sweep_without_a_goal_says_how_to_add_one(self):
+        self.write("s.yaml", "run: 'echo ::berth epoch=1 val_loss={x}'\nparams: {x: [1, 2]}\n")
+        note = self.berth("run", "s.yaml").err.decode().splitlines()[-1]
+        self.assertEqual(note, "note: s-1 has no goal, so no best trial is known; add goal: {metric: val_loss, direction: min}"
+                         " to the file; to sort the trials of this run: berth show s-1 --sort val_loss")
+        self.assertEqual(self.shown("s-1", "--sort", "val_loss")[:2], ["1", "2"])
+        self.assertEqual(self.one_line(self.berth("best", "s-1", code=2)).strip(), note.replace("note", "berth"))
+        self.write("quiet.yaml", "run: 'true {x}'\nparams: {x: [1, 2]}\n")
+        self.assertIn("no goal and no reported metric", self.berth("run", "quiet.yaml").err.decode().splitlines()[-1])
+        self.assertNotIn(b"goal", self.berth("run", "--", "true").err)
+
     def test_sorts_by_the_goal_and_by_whatever_is_asked(self):
         self.sweep()
         self.assertEqual(self.shown("sweep-1"), ["4", "2", "1", "3"], "the failed one last")

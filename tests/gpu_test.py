@@ -139,9 +139,9 @@ class Gpu(Case):
         self.assertIn(b"gpu 1, cpu 1, gpu_mem_min 27.9 GiB",
                       self.berth("run", "--plan", "--gpu", 1, "--gpu-mem-min", "30G", "--", "true").out)
         for options, why in (
-                (["--gpu", 2, "--gpu-mem-min", "30G"], "gpu: requested 2 with a gpu_mem_min of 30G, the total is 1"),
+                (["--gpu", 2, "--gpu-mem-min", "30G"], "2 GPUs with a gpu_mem_min of 30G requested; this machine has 1"),
                 (["--gpu-mem-min", "99GiB"],
-                 "gpu: requested 1 with a gpu_mem_min of 99 GiB, the total is 0; the largest has 80 GiB")):
+                 "1 GPU with a gpu_mem_min of 99 GiB requested; this machine has none; the largest has 80 GiB")):
             self.assertIn(why, self.one_line(self.berth("run", *options, "--", "true", code=3)))
         held = self.house.start("run", "--gpu-require", "0", "--", "./task", "brief")
         self.assertEqual(held.wait(20), 0)
@@ -155,11 +155,11 @@ class Gpu(Case):
                                                       for text in options)), ",".join(placed))
         self.assertEqual(self.cards("--gpu-require", "gpu-2,4-5"), "gpu-2,gpu-4,gpu-5", "so many go without saying")
         for options, why, code in (
-                (["--gpu-require", "8"], "gpu: requested device 8 (gpu_require), which is not a device of this machine", 3),
+                (["--gpu-require", "8"], "gpu_require: device 8 is not a device of this machine", 3),
                 (["--gpu", 3, "--gpu-policy", "static-dgx1-volta"],
-                 "gpu: requested 3 as a group of gpu_policy static-dgx1-volta, which has no such group here", 3),
+                 "3 GPUs requested as a group of gpu_policy static-dgx1-volta; this machine has no such group", 3),
                 (["--gpu", 1, "--gpu-require", "0,1"], "gpu_require: 2 devices are more than a gpu of 1", 2),
-                (["--gpu-require", "0,gpu-0"], "gpu: requested devices 0 and gpu-0 (gpu_require), which are the same device", 3),
+                (["--gpu-require", "0,gpu-0"], "gpu_require: 0 and gpu-0 are the same device", 3),
                 (["--gpu", 0, "--gpu-mem-min", "30G"], "gpu_mem_min: no gpu is asked for", 2),
                 (["--gpu", 0, "--gpu-mem", "10G"], "gpu_mem: no gpu is asked for", 2),
                 (["--gpu-policy", "simple"], "gpu_policy: no gpu is asked for", 2),
@@ -195,9 +195,9 @@ class Gpu(Case):
             if "requested 8" not in why:
                 last.send_signal(signal.SIGINT)
                 self.assertEqual(last.wait(20), 130)
-        for options, why in ((("--gpu", 3), "requested 3 as a group of gpu_policy static-dgx1-pascal, which has no such group here"),
+        for options, why in ((("--gpu", 3), "3 GPUs requested as a group of gpu_policy static-dgx1-pascal; this machine has no such group"),
                              (("--gpu", 2, "--gpu-require", "0,5"),
-                              "requested 2 with 0,5 as a group of gpu_policy static-dgx1-pascal, which has no such group here")):
+                              "2 GPUs with 0,5 requested as a group of gpu_policy static-dgx1-pascal; this machine has no such group")):
             self.assertIn(why, self.one_line(self.berth("run", *group, *options, "--", "true", code=3)))
         self.go()
         self.assertEqual((first.wait(20), last.wait(20)), (0, 0))
@@ -229,7 +229,7 @@ class Gpu(Case):
         finished = self.berth("run", "--gpu", 1, "--", "sh", "-c", "echo $CUDA_VISIBLE_DEVICES", env=hidden)
         self.assertEqual(finished.out, b"gpu-2\n")
         self.assertEqual(json.loads(self.berth("place", 1, "--json", env=hidden).out)["devices"], [2])
-        why = "gpu: requested 2, the total is 1; hidden by CUDA_VISIBLE_DEVICES or its like: GPU0, GPU1, GPU3"
+        why = "2 GPUs requested; this machine has 1; hidden by CUDA_VISIBLE_DEVICES or its like: GPU0, GPU1, GPU3"
         self.assertIn(why, self.one_line(self.berth("run", "--gpu", 2, "--", "true", env=hidden, code=3)))
 
     def test_a_task_without_gpus_sees_none(self):
@@ -240,10 +240,10 @@ class Gpu(Case):
 
     def test_what_does_not_fit_is_told(self):
         for options, why in (
-                (["--gpu", "9"], "gpu: requested 9, the total is 8"),
-                (["--gpu-mem", "40G"], "gpu_mem: requested 40G of one device, the largest has 29.8 GiB"),
-                (["--gpu-slots", "14"], "gpu_slots: requested 14 of one device, the largest has 13"),
-                (["--gpu", "1", "--gpu-slot-sizes", "31,99"], "gpu: requested 1 with 31 or 99 slots, the total is 0")):
+                (["--gpu", "9"], "9 GPUs requested; this machine has 8"),
+                (["--gpu-mem", "40G"], "40G of GPU memory on one GPU requested; the largest GPU of this machine has 29.8 GiB"),
+                (["--gpu-slots", "14"], "14 GPU slots on one GPU requested; the largest GPU of this machine has 13"),
+                (["--gpu", "1", "--gpu-slot-sizes", "31,99"], "1 GPU with 31 or 99 slots requested; this machine has none")):
             finished = self.berth("run", *options, "--", "true", code=3)
             self.assertIn(why, self.one_line(finished))
         self.write("bad.yaml", "name: b\nrun: true\nresources:\n  gpu_slot_sizes: [0]\n")

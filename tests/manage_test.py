@@ -111,11 +111,34 @@ class Manage(Case):
         self.assertEqual(plan["tasks"], 50)
         self.assertEqual(plan["side_by_side"], {"now": places, "empty_machine": places})
         self.assertEqual(len({d["uuid"] for p in plan["places"] for d in p["devices"]}), 2 * places)
-        self.assertIn("requested", plan["why_no_more"])
+        self.assertRegex(plan["why_no_more"], "trials? uses? (all|[0-9.]+ of) ")
         self.assertIn(b"50 tasks", self.berth("run", "--plan", "s.yaml").out)
         self.berth("run", "--plan", "--gpu", 9, "s.yaml", code=3)
         self.berth("run", "--plan", "--detach", "s.yaml", code=2)
         self.assertEqual(self.house.json("runs")["runs"], [])
+
+    def test_a_plan_says_what_limits_it(self):
+        self.write("machine.yaml", "cpu: 2\nmem: 8G\n")
+        self.house.environment["BERTH_MACHINE"] = str(self.dir / "machine.yaml")
+        self.write("s.yaml", "run: echo {i}\nparams: {i: [1, 2, 3, 4]}\n")
+        planned = lambda *options: self.berth("run", "--plan", *options, "s.yaml").out.decode().splitlines()[-1]
+        self.assertEqual(planned(), "limited by cpu: 2 trials use all 2 cores")
+        self.assertEqual(planned("--mem", "3G", "--cpu", "0.5"),
+                         "limited by mem: 2 trials use 5.6 GiB of 7.5 GiB of memory; one more trial requires 3G")
+        wrong = self.one_line(self.berth("run", "--mem", "400G", "s.yaml", code=3))
+        self.assertIn("400G of memory requested; this machine has ", wrong)
+        wrong = self.one_line(self.berth("run", "--gpu", "1", "s.yaml", code=3))
+        self.assertIn("1 GPU requested; this machine has none ('berth doctor' says why)", wrong)
+
+    def test_a_wrong_name_gets_the_nearest_one(self):
+        for _ in range(2):
+            self.berth("run", "--name", "first", "--", "true")
+        for command in (("show", "firs-1"), ("logs", "firs-1"), ("why", "firs-1/1"), ("wait", "firs-1"), ("rm", "firs-1"),
+                        ("retry", "firs-1"), ("report", "firs-1"), ("trace", "firs-1"), ("advise", "firs-1")):
+            self.assertIn("no run is called 'firs-1'; did you mean 'first-1'?", self.one_line(self.berth(*command, code=2)))
+        self.assertIn("did you mean 'first-2'?", self.one_line(self.berth("show", "first", code=2)))
+        self.assertNotIn("did you mean", self.one_line(self.berth("show", "digits-1", code=2)))
+        self.assertIn("first-1 has no task '7'; its task is 1", self.one_line(self.berth("why", "first-1/7", code=2)))
 
     def test_a_plan_counts_what_others_hold(self):
         self.hold()
@@ -124,7 +147,8 @@ class Manage(Case):
         until((self.dir / "held").exists, "it runs")
         plan = json.loads(self.berth("run", "--plan", "--json", "--", "true").out)
         self.assertEqual(plan["side_by_side"], {"now": 0, "empty_machine": 1})
-        self.assertIn("used by hold-1", plan["why_no_more"])
+        self.assertEqual(plan["why_no_more"],
+                         f"cpu: other runs use all {total:g} core{'s' * (total != 1)} (hold-1 {total:g})")
         self.write("go", "")
 
     def test_runs_are_forgotten(self):

@@ -124,7 +124,7 @@ class Start(Case):
         self.assertIn("server 'chat', replica 5 of 5: gpu: requested 2 with 13 slots, free 0 of 8",
                       refused(3, "--set", "server.chat.minNumReplicas=5", "--set", "capacity.V100=99"))
         self.fleet(cpu=1e3)
-        self.assertIn("server 'chat', replica 1 of 2: cpu: requested 1000", refused(3))
+        self.assertIn("server 'chat', replica 1 of 2: 1000 cores requested; this machine has", refused(3))
         self.fleet(command=[])
         self.assertIn("server 'chat': start.command: no command that starts a replica", refused(2))
         self.fleet(command=["no-such-program"])

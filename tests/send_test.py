@@ -177,7 +177,7 @@ class Ignored(Folder):
             self.assertIn("berth run --send-large", warning)
         both = ("run", "--plan", "--cluster", "lab", "--cluster", "other")
         text = self.berth(*both, self.folder / "sweep.yaml").out.decode()
-        self.assertIn("what lab, other have room for is known when they answer: berth cluster probe lab other\n", text)
+        self.assertIn("a plan does not contact lab and other; to see what they have room for: berth cluster probe lab other\n", text)
         self.assertEqual(text.splitlines()[-2:], plan["warnings"])
         self.assertIn("berth cluster probe lab other", self.one_line(self.berth(*both, "--", "true", code=2)))
 

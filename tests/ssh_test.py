@@ -172,6 +172,26 @@ class Ssh(Case):
             self.assertIsNotNone(model, task)
             self.assertIn("data {", model.read_text())
 
+    def test_files_that_trials_leave_on_a_host_are_counted(self):
+        host = self.lab(1)[0]
+        self.script("folder/train.sh", 'echo $1 > "out$1"; echo more >> sent.txt\n'
+                    'mkdir -p __pycache__; echo x > __pycache__/x.pyc; echo model > "$BERTH_CHECKPOINT_DIR/model"\n')
+        self.write("folder/sent.txt", "sent\n")
+        self.write("folder/sweep.yaml", "run: /bin/sh ./train.sh {i}\ncheckpoints: true\nparallel: 1\nparams: {i: [1, 2, 3]}\n")
+        said = self.berth("run", "--cluster", "lab", "folder/sweep.yaml").err.decode()
+        counted = [line for line in said.splitlines() if "not copied back" in line]
+        self.assertEqual(len(counted), 1, said)
+        self.assertRegex(counted[0], rf"sweep-1: 4 files \(26 B\) that trials wrote on 127.0.0.1:{host.port} were not copied back; "
+                         r"write to \{checkpoint\} to keep such files$")
+        self.assertIn(counted[0].removeprefix("sweep-1: "), self.berth("why", "sweep-1").out.decode())
+        self.script("folder/train.sh", 'echo model > "$BERTH_CHECKPOINT_DIR/model"\n')
+        self.assertNotIn(b"not copied back", self.berth("run", "--cluster", "lab", "folder/sweep.yaml").err)
+
+    def test_a_command_that_leaves_files_on_a_host_says_so(self):
+        self.lab(1)
+        said = self.berth("run", "--cluster", "lab", "--", "sh", "-c", "echo 1 > a; mkdir b; echo 2 > b/c").err.decode()
+        self.assertIn("2 files (4 B) that tasks wrote on ", said)
+
     def test_trials_go_on_there_from_checkpoints_of_other_hosts(self):
         self.lab(2)
         self.script("folder/train.py", """import json, os, sys
@@ -244,7 +264,7 @@ print(f"::berth acc={reports[epochs - 1]}")
     def test_what_fits_no_host_is_told(self):
         self.lab(2)
         wrong = self.berth("run", "--cluster", "lab", "--cpu", "3", "--", "true", code=3)
-        self.assertIn(b"berth: cpu: requested 3", wrong.err.splitlines()[-1])
+        self.assertIn(b"berth: 3 cores requested; ", wrong.err.splitlines()[-1])
         self.assertEqual(self.house.json("show", "true-1")["run"]["state"], "interrupted")
 
     def refused(self, *parts, run=("run", "--cluster", "lab", "--", "true")):
@@ -383,7 +403,7 @@ print(f"::berth acc={reports[epochs - 1]}")
         self.write("aup/exp.json", json.dumps(document))
         planned = self.berth("run", "--plan", "aup/exp.json", code=2)
         self.assertIn(f"only {self.dir}/aup/train.py is sent from this machine".encode(), planned.err)
-        self.assertNotIn(b"sent with the trials", planned.out + planned.err)
+        self.assertNotIn(b"the trials take", planned.out + planned.err)
         self.berth("run", "aup/exp.json")
         self.assertEqual([task["metrics"]["score"] for task in self.house.tasks("exp-1")], [0, 1, 2, 2])
         model = "aup_models/models_exp-1/model.txt"

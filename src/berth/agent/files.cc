@@ -6,6 +6,7 @@
 #include "berth/agent/frames.h"
 #include "berth/agent/layout.h"
 #include "berth/agent/object_receiver.h"
+#include "berth/agent/sent_files.h"
 #include "berth/agent/startup.h"
 #include "berth/base/text.h"
 #include "berth/base/units.h"
@@ -49,6 +50,7 @@ class FileServer {
         store_(store),
         objects_(std::move(objects)),
         receiver_(env, std::move(store)),
+        sent_(env, directory_),
         out_(out) {}
 
   /// An error ends the connection: what came is not what was promised.
@@ -65,7 +67,9 @@ class FileServer {
       }
       case FrameKind::data: return receiver_.add(frame.bytes);
       case FrameKind::ask: return answer(ask());
-      case FrameKind::publish: return answer(publish(frame.bytes));
+      case FrameKind::publish: return answer(publish(frame.bytes, Changes::ignored));
+      case FrameKind::publish_folder: return answer(publish(frame.bytes, Changes::recorded));
+      case FrameKind::written: return answer(written(frame.bytes));
       case FrameKind::capture: return answer(capture(frame.bytes));
       case FrameKind::get: return answer(get(frame.bytes));
       case FrameKind::remove: return answer(remove(frame.bytes));
@@ -99,7 +103,9 @@ class FileServer {
     return send_all(FrameKind::missing, list);
   }
 
-  Status publish(std::string_view path) {
+  /// Whether changes of the files by tasks count as written.
+  enum class Changes : std::uint8_t { ignored, recorded };
+  Status publish(std::string_view path, Changes changes) {
     BERTH_ASSIGN(const auto to, below(directory_, path));
     BERTH_TRY(env_.make_directory(to.substr(0, to.rfind('/')), 0700));
     auto status = objects_.publish(fileset_, to, fileset::Publish::copies);
@@ -110,7 +116,16 @@ class FileServer {
     }
     // It was here when it was asked about; who asks again brings it again.
     if (!status && status.error().kind == ErrorKind::not_found) status.error().kind = ErrorKind::io;
+    // A record that cannot be written makes a count wrong, and no task.
+    if (status)
+      (void)(changes == Changes::recorded ? sent_.add_files(path, fileset_) : sent_.add(path));
     return status;
+  }
+
+  Status written(std::string_view path) {
+    if (!path.empty()) BERTH_TRY(below(directory_, path));
+    BERTH_ASSIGN(const auto written, sent_.written(path));
+    return send(FrameKind::files, to_text(written));
   }
 
   /// What just came must not keep the volume full: the next attempt brings it again.
@@ -127,6 +142,7 @@ class FileServer {
       return fail(ErrorKind::io, "{}: the lease is over", from);
     if (!captured) return std::unexpected(captured.error());
     hold_ = std::move(captured->hold);
+    (void)sent_.add(path);
     return send_all(FrameKind::files, to_text(captured->fileset));
   }
 
@@ -163,6 +179,7 @@ class FileServer {
   const std::string directory_, store_;
   fileset::ObjectStore objects_;
   ObjectReceiver receiver_;
+  SentFiles sent_;
   const os::Fd& out_;
   std::string text_;
   Fileset fileset_;

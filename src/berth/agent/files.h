@@ -4,6 +4,9 @@
 //   f… a       →  m… .          which of that fileset's objects are missing here, from where on
 //   o d… o d…  →                objects; none is answered, a wrong one ends the connection
 //   p PATH     →  .             the fileset that was asked about last stands at PATH
+//   P PATH     →  .             the same; its files are recorded for w
+//   w PATH     →  f .           "FILES BYTES": files below PATH that tasks wrote and that were
+//                               neither sent (sent_files.h) nor captured; "" is all of DIR
 //   c PATH     →  f… .          what stands at PATH, as a fileset
 //   g PIECE    →  d… .          an object of that fileset
 //   r PATH     →  .             nothing stands at PATH any more

@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::size_t kHead = 5;
 constexpr std::size_t kErrorMessageMost = 4096;  // bytes
-constexpr std::string_view kKinds = "famodpcgrstn.e";
+constexpr std::string_view kKinds = "famodpPwcgrstn.e";
 
 }  // namespace
 

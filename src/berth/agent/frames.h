@@ -17,20 +17,22 @@ inline constexpr std::size_t kFrameMost = 1 << 20;  ///< The bytes of a frame at
 
 /// files.h and push.h say when each kind is sent, and what it means.
 enum class FrameKind : char {
-  files = 'f',    ///< A piece of a fileset's text.
-  ask = 'a',      ///< The fileset's text is complete; which of its objects are missing?
-  missing = 'm',  ///< A piece of the list of missing objects.
-  object = 'o',   ///< An object begins: "DIGEST x 0 SIZE".
-  data = 'd',     ///< A piece of that object.
-  publish = 'p',  ///< Make the fileset that was asked about last stand at PATH.
-  capture = 'c',  ///< Send what stands at PATH, as a fileset.
-  get = 'g',      ///< Send an object: "DIGEST x OFFSET SIZE".
-  remove = 'r',   ///< Remove PATH with all below it.
-  same = 's',     ///< Is there a file of this path?
-  to = 't',       ///< Of push.h: the request.
-  sent = 'n',     ///< Of push.h: how many bytes have gone.
-  end = '.',      ///< An answer is complete.
-  error = 'e',    ///< The answer is an error: "KIND message".
+  files = 'f',           ///< A piece of a fileset's text.
+  ask = 'a',             ///< The fileset's text is complete; which of its objects are missing?
+  missing = 'm',         ///< A piece of the list of missing objects.
+  object = 'o',          ///< An object begins: "DIGEST x 0 SIZE".
+  data = 'd',            ///< A piece of that object.
+  publish = 'p',         ///< Make the fileset that was asked about last stand at PATH.
+  publish_folder = 'P',  ///< As publish; changes of its files count as `written`.
+  written = 'w',         ///< How many files below PATH did tasks write that are not fetched?
+  capture = 'c',         ///< Send what stands at PATH, as a fileset.
+  get = 'g',             ///< Send an object: "DIGEST x OFFSET SIZE".
+  remove = 'r',          ///< Remove PATH with all below it.
+  same = 's',            ///< Is there a file of this path?
+  to = 't',              ///< Of push.h: the request.
+  sent = 'n',            ///< Of push.h: how many bytes have gone.
+  end = '.',             ///< An answer is complete.
+  error = 'e',           ///< The answer is an error: "KIND message".
 };
 
 struct Frame {

@@ -26,6 +26,8 @@ std::string explanation_text(const engine::RunExplanation& run) {
   for (const auto& group : run.failed) text += group_text(group, "failed");
   if (!run.failed.empty())
     text += fmt::format("  more: berth why {}\n", run.failed.front().tasks.front());
+  for (const auto line : split(run.deleted_files, '\n'))
+    if (!line.empty()) text += fmt::format("  {}\n", line);
   return text;
 }
 

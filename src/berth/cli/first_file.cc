@@ -6,6 +6,7 @@
 
 #include "berth/base/text.h"
 #include "berth/base/units.h"
+#include "berth/engine/trials.h"
 
 namespace berth::cli {
 namespace {
@@ -68,17 +69,50 @@ bool is_list_of_scalars(std::string_view text) {
          text.find_first_not_of(", ", 1) != text.size() - 1;
 }
 
-/// What is worth trying of an option with this type and default.
-std::string values_of(std::string_view arguments) {
+/// Returns whether one of the words that '_' joins in `name` is among `words`.
+bool has_word(std::string_view name, std::span<const std::string_view> words) {
+  const std::string whole = lower(name);
+  return std::ranges::any_of(split(whole, '_'), [&](std::string_view word) {
+    return std::ranges::find(words, word) != words.end();
+  });
+}
+
+/// Words of options that a search leaves at their default: they set the length of a trial, its
+/// seed or its machine, and more epochs score better at a higher cost.
+constexpr auto kNotSearched = std::to_array<std::string_view>(
+    {"epoch", "epochs", "step",    "steps",  "iter",    "iters",    "iteration", "iterations",
+     "seed",  "worker", "workers", "thread", "threads", "interval", "every",     "port",
+     "rank",  "gpu",    "gpus",    "device", "devices", "verbose",  "patience",  "timeout"});
+constexpr auto kDropouts =
+    std::to_array<std::string_view>({"drop", "dropout", "droprate", "dropconnect", "droppath"});
+
+/// Returns a range around the default of a float option. A dropout and a default near 1, such as a
+/// momentum, get a linear scale; other positive numbers, such as a learning rate, a logarithmic
+/// one.
+std::string range_of_float(std::string_view name, double initial) {
+  constexpr double kHighestDropout = 0.5;
+  constexpr double kNearOne = 0.5;
+  if (has_word(name, kDropouts) && initial >= 0 && initial <= 1)
+    return fmt::format("{{min: 0, max: {:.6g}}}", std::max(kHighestDropout, initial));
+  if (initial <= 0) return "";
+  if (initial >= kNearOne && initial < 1)
+    return fmt::format("{{min: {:.6g}, max: {:.6g}}}", 1 - 2 * (1 - initial),
+                       1 - (1 - initial) / 10);
+  return fmt::format("{{min: {:.6g}, max: {:.6g}, scale: log}}", initial / 10,
+                     initial < 1 ? std::min(1.0, initial * 10) : initial * 10);
+}
+
+/// Returns the values to search for the option `name` with this type and default, as YAML; "" if
+/// the option keeps its default.
+std::string values_of(std::string_view name, std::string_view arguments) {
+  if (has_word(name, kNotSearched)) return "";
   const auto choices = value_of_key(arguments, "choices");
   if (is_list_of_scalars(choices)) return std::string(choices);
   const auto type = value_of_key(arguments, "type");
   const auto number = parse_number(value_of_key(arguments, "default"));
-  if (!number || *number <= 0 || (type != "float" && type != "int")) return "";
-  if (type == "float")
-    // What is a part of something stays one.
-    return fmt::format("{{min: {:.6g}, max: {:.6g}, scale: log}}", *number / 10,
-                       *number < 1 ? std::min(1.0, *number * 10) : *number * 10);
+  if (!number) return "";
+  if (type == "float") return range_of_float(name, *number);
+  if (type != "int" || *number <= 0) return "";
   const auto whole = static_cast<std::int64_t>(std::min(*number, 1e15));
   if (whole < 2) return "[1, 2, 3]";
   return fmt::format("[{}, {}, {}]", whole / 2, whole, whole * 2);
@@ -92,19 +126,6 @@ std::string parameter_of(std::string_view option) {
       name != "params_file" &&
       std::ranges::all_of(name, [](unsigned char c) { return std::isalnum(c) != 0 || c == '_'; });
   return valid ? name : "";
-}
-
-bool lower_is_better(const std::string& metric) {
-  const std::string name = lower(metric);
-  return std::ranges::any_of(std::array{"loss", "err", "rmse", "mae", "time", "perplexity"},
-                             [&](const char* word) { return name.find(word) != name.npos; });
-}
-
-/// Reports have it beside their score.
-bool counts_progress(const std::string& metric) {
-  constexpr std::array<std::string_view, 6> kCounts{"epoch", "step",  "iteration",
-                                                    "iter",  "round", "time"};
-  return std::ranges::find(kCounts, lower(metric)) != kCounts.end();
 }
 
 /// The command with the options that are tried, and the parameters that it names.
@@ -138,7 +159,7 @@ std::string goal_of(const std::optional<Script>& script) {
   return fmt::format(
       "# The score of a trial, which it prints as a line:  ::berth {0}=…\n"
       "goal: {{metric: {0}, direction: {1}}}\n",
-      metric, lower_is_better(metric) ? "min" : "max");
+      metric, engine::lower_is_better(metric) ? "min" : "max");
 }
 
 std::string left_out(const std::optional<Script>& script) {
@@ -162,7 +183,7 @@ std::vector<ScriptOption> options_of_script(std::string_view text) {
       if (option.empty()) continue;
       const std::string name = parameter_of(option);
       const bool known = std::ranges::find(options, name, &ScriptOption::name) != options.end();
-      if (!name.empty() && !known) options.push_back({option, name, values_of(arguments)});
+      if (!name.empty() && !known) options.push_back({option, name, values_of(name, arguments)});
     }
   return options;
 }
@@ -182,7 +203,7 @@ std::string metric_of_script(std::string_view text) {
     const std::string name(line.substr(from, equals - from));
     if (name.empty() || (from > 0 && line[from - 1] != ' ')) continue;
     if (first.empty()) first = name;
-    if (!counts_progress(name)) return name;
+    if (!engine::counts_progress(name)) return name;
   }
   return first;
 }

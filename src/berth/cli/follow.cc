@@ -23,6 +23,7 @@
 #include "berth/engine/run_state.h"
 #include "berth/engine/trials.h"
 #include "berth/run/clusters.h"
+#include "berth/run/find_run.h"
 #include "berth/run/run_end.h"
 #include "berth/run/runner.h"
 #include "berth/run/stale_outputs.h"
@@ -92,9 +93,11 @@ Result<int> conclude(os::Env& env, run::Context& context, const store::RunRecord
       print_state_line(record, store::name(record.state));
       BERTH_ASSIGN(const auto program, engine::program_of(record));
       print(engine::best_text(record, tasks, program));
+      if (record.kind == "experiment" && !program.goal && record.counts.done > 1)
+        print_error(fmt::format("note: {}\n", engine::no_goal_text(record, tasks)));
     }
   } else if (record.state == store::RunState::failed) {
-    BERTH_ASSIGN(const auto task, engine::find_task(context, record, "1"));
+    BERTH_ASSIGN(const auto task, run::find_task(context, record, "1"));
     print_error(fmt::format("berth: {} failed: {}; berth why {}/1\n", record.name,
                             engine::cause_text(task), record.name));
   }
@@ -111,7 +114,7 @@ Result<store::RunRecord> drive_and_ask(os::Env& env, run::Context& context, cons
     if (final || final.error().kind != ErrorKind::unconfirmed) return final;
     const std::string question = final.error().message + ". Send it?";
     if (show == Show::notes || !is_confirmed(env, question)) return final;
-    BERTH_ASSIGN(const auto record, context.store->find_run(name));
+    BERTH_ASSIGN(const auto record, run::find_run(context, name));
     BERTH_TRY(run::confirm_sending(context, record));
   }
 }

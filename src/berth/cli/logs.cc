@@ -14,6 +14,7 @@
 #include "berth/cli/shared_options.h"
 #include "berth/engine/run_record.h"
 #include "berth/engine/run_state.h"
+#include "berth/run/find_run.h"
 #include "berth/run/log_file.h"
 
 namespace berth::cli {
@@ -150,10 +151,10 @@ class Printer {
 
 /// Whether more may still be printed.
 Result<bool> goes_on(os::Env& env, run::Context& context, const engine::TaskPath& path) {
-  BERTH_ASSIGN(const auto record, context.store->find_run(path.run));
+  BERTH_ASSIGN(const auto record, run::find_run(context, path.run));
   if (!engine::is_under_way(engine::state_now(env, record))) return false;
   if (path.task.empty()) return true;
-  BERTH_ASSIGN(const auto task, engine::find_task(context, record, path.task));
+  BERTH_ASSIGN(const auto task, run::find_task(context, record, path.task));
   return !store::final(task.state);
 }
 
@@ -210,13 +211,13 @@ class Tasks {
 Result<int> logs(os::Env& env, const LogsOptions& options) {
   BERTH_ASSIGN(run::Context context, run::open_context(env));
   engine::TaskPath path = engine::parse_task_path(options.path);
-  BERTH_ASSIGN(const auto record, context.store->find_run(path.run));
+  BERTH_ASSIGN(const auto record, run::find_run(context, path.run));
   if (record.kind == "command" && path.task.empty()) path.task = "1";
   Tasks tasks(context, record, engine::is_under_way(engine::state_now(env, record)));
   TaskNumber only;
   bool is_repeated = false;
   if (!path.task.empty()) {
-    BERTH_ASSIGN(const auto task, engine::find_task(context, record, path.task));
+    BERTH_ASSIGN(const auto task, run::find_task(context, record, path.task));
     only = task.number;
     BERTH_ASSIGN(const auto attempts, context.store->attempts(record.id, only));
     is_repeated = attempts.size() > 1;

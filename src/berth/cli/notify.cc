@@ -3,6 +3,7 @@
 #include "berth/cli/shared_options.h"
 #include "berth/engine/notifications.h"
 #include "berth/run/context.h"
+#include "berth/run/find_run.h"
 
 namespace berth::cli {
 namespace {
@@ -26,7 +27,7 @@ struct NotifyOptions {
 Result<int> notify(os::Env& env, const NotifyOptions& options) {
   os::install_stop_signals();
   BERTH_ASSIGN(run::Context context, run::open_context(env));
-  BERTH_ASSIGN(const auto record, context.store->find_run(options.run));
+  BERTH_ASSIGN(const auto record, run::find_run(context, options.run));
   const engine::NotificationRequest request{
       .event = *exec::Notify::kEventNames.value(options.event),
       .task = options.task,

@@ -9,6 +9,7 @@
 #include "berth/cli/print.h"
 #include "berth/cli/shared_options.h"
 #include "berth/engine/run_state.h"
+#include "berth/run/find_run.h"
 #include "berth/run/living.h"
 #include "berth/run/runner.h"
 #include "berth/run/study.h"
@@ -75,7 +76,7 @@ Result<int> rm(os::Env& env, const RmOptions& options) {
   BERTH_ASSIGN(run::Context context, run::open_context(env));
   // All of them are known and none is in use, or nothing is removed.
   for (const auto& name : options.runs) {
-    BERTH_ASSIGN(const auto record, context.store->find_run(name));
+    BERTH_ASSIGN(const auto record, run::find_run(context, name));
     // A study has no runner: it is in use while a program evaluates one of its trials.
     const bool in_use = record.kind != run::kStudy || record.counts.running > 0;
     if (in_use && engine::is_under_way(engine::state_now(env, record)))

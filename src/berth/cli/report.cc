@@ -8,6 +8,7 @@
 #include "berth/cli/report_run.h"
 #include "berth/cli/shared_options.h"
 #include "berth/error.h"
+#include "berth/run/find_run.h"
 
 namespace berth::cli {
 namespace {
@@ -48,7 +49,7 @@ Result<ReportPage> report_of_fleet(os::Env& env, const std::string& path) {
 Result<ReportPage> page_of(os::Env& env, const std::string& what) {
   if (what.find('/') != std::string::npos) return report_of_fleet(env, what);
   BERTH_ASSIGN(run::Context context, run::open_context(env));
-  const auto record = context.store->find_run(what);
+  const auto record = run::find_run(context, what);
   if (record) return report_of_run(context, *record);
   if (env.status(what)) return report_of_fleet(env, what);
   return std::unexpected(record.error());

@@ -5,6 +5,7 @@
 #include "berth/engine/control.h"
 #include "berth/engine/drive.h"
 #include "berth/engine/run_record.h"
+#include "berth/run/find_run.h"
 #include "berth/run/run_end.h"
 
 namespace berth::cli {
@@ -72,7 +73,7 @@ void print_line(const std::string& line) {
 
 Result<int> resume(os::Env& env, const ResumeOptions& options) {
   BERTH_ASSIGN(run::Context context, run::open_context(env));
-  BERTH_ASSIGN(const auto record, context.store->find_run(options.run));
+  BERTH_ASSIGN(const auto record, run::find_run(context, options.run));
   const engine::ResumeRequest request{.send_large = options.send_large,
                                       .env_of_submission = options.env_of_submission,
                                       .overwrite = options.overwrite};
@@ -90,7 +91,7 @@ Result<int> resume(os::Env& env, const ResumeOptions& options) {
 
 Result<int> retry(os::Env& env, const RetryOptions& options) {
   BERTH_ASSIGN(run::Context context, run::open_context(env));
-  BERTH_ASSIGN(const auto record, context.store->find_run(options.run));
+  BERTH_ASSIGN(const auto record, run::find_run(context, options.run));
   if (options.overwrite && record.kind != "flow")
     return fail(ErrorKind::usage, "--overwrite: {} is not a flow, and has no outputs", record.name);
   if (options.failed && record.kind == "flow")

@@ -1,5 +1,7 @@
 #include "berth/cli/run_plan.h"
 
+#include <functional>
+
 #include "berth/base/json_writer.h"
 #include "berth/base/text.h"
 #include "berth/base/units.h"
@@ -54,7 +56,57 @@ std::string plan_text(const RunPlan& plan) {
   if (plan.now.size() > kShown) text += fmt::format("  … and {} more\n", plan.now.size() - kShown);
   if (plan.waiting_before > 0)
     text += fmt::format("{} wait for the machine ahead of it\n", plan.waiting_before);
-  if (!plan.why_no_more.empty()) text += fmt::format("limited by: {}\n", plan.why_no_more);
+  if (!plan.why_no_more.empty()) text += fmt::format("limited by {}\n", plan.why_no_more);
+  return text;
+}
+
+/// Returns who holds how much of a resource on the machine without the plan: "hold-1 7"; "" if no
+/// one does.
+std::string other_holders(const machine::Host& host,
+                          const std::vector<machine::LedgerEntry>& entries,
+                          std::string_view resource) {
+  constexpr std::string_view kMark = "; used by ";
+  machine::Machine machine(host.total, host.links);
+  const auto held = machine::occupy_all(machine, host, entries);
+  Resources all;
+  all.set(resource, machine.total().resources.get(resource));
+  const auto refused = machine.dry_run({all, "", {}});
+  const auto at = refused ? std::string::npos : refused.error().message.find(kMark);
+  return at == std::string::npos ? "" : refused.error().message.substr(at + kMark.size());
+}
+
+/// Says which resource of the machine limits the number of parallel tasks, and what uses it: "cpu:
+/// 2 trials use all 2 cores". The machine holds the plan's tasks and `others`.
+std::string limit_text(const machine::Machine& machine, const machine::Request& request,
+                       std::size_t tasks, std::string_view noun,
+                       const std::function<std::string(std::string_view)>& others,
+                       const std::string& refusal) {
+  const Resources each = machine::charged(request.resources);
+  const Resources free = machine.free();
+  const std::string resource(free.first_short(each));
+  if (resource.empty()) return refusal;  // no amount is short: the GPUs of a group are, say
+  const std::int64_t total = machine.total().resources.get(resource);
+  const std::int64_t own = each.get(resource) * static_cast<std::int64_t>(tasks);
+  const std::int64_t rest = total - free.get(resource) - own;
+  const auto share = [&](std::int64_t amount) {
+    return amount == total ? "all " + amount_text(resource, total)
+                           : fmt::format("{} of {}", format_amount(resource, amount),
+                                         amount_text(resource, total));
+  };
+  std::vector<std::string> parts;
+  if (tasks > 0)
+    parts.push_back(
+        fmt::format("{} {}{} {}", tasks, noun, tasks == 1 ? " uses" : "s use", share(own)));
+  if (rest > 0) {
+    const auto names = others(resource);
+    parts.push_back(fmt::format("other runs use {}{}",
+                                tasks > 0 ? format_amount(resource, rest) : share(rest),
+                                names.empty() ? "" : fmt::format(" ({})", names)));
+  }
+  std::string text = fmt::format("{}: {}", resource, join(parts, ", "));
+  if (free.get(resource) > 0)
+    text += fmt::format("; one more {} requires {}", noun,
+                        requested_amount(resource, each.get(resource)));
   return text;
 }
 
@@ -105,10 +157,11 @@ std::string sending_text(const remote::Folder& folder, const std::vector<std::st
                          const std::vector<std::string>& warnings) {
   const bool one = clusters.size() == 1;
   std::string text = fmt::format(
-      "what {} {} room for is known when {}: berth cluster probe {}\nsent with the trials: {}: {}, "
-      "{}, unless a host sees the same folder\n",
-      join(clusters, ", "), one ? "has" : "have", one ? "it answers" : "they answer",
-      join(clusters, " "), folder.path, count_text(folder.files), format_bytes(folder.bytes));
+      "a plan does not contact {}; to see what {} room for: berth cluster probe {}\n"
+      "the trials take the folder {} along: {}, {}; a host that sees the same folder uses it in "
+      "place\n",
+      join(clusters, " and "), one ? "it has" : "they have", join(clusters, " "), folder.path,
+      count_text(folder.files), format_bytes(folder.bytes));
   if (!folder.left_out.empty()) {
     constexpr std::size_t kPathShown = 4096;  // all of it, its control characters made visible
     Table table({"left out", "files", "size", "because of"});
@@ -177,7 +230,12 @@ Result<int> show_plan(run::Context& context, const experiment::Program& program,
   }
   machine::Machine machine(host.total, host.links);
   auto held = machine::occupy_all(machine, host, entries);
-  plan.now = fill(machine, request, most, held, plan.why_no_more);
+  std::string refusal;
+  plan.now = fill(machine, request, most, held, refusal);
+  if (!refusal.empty())
+    plan.why_no_more = limit_text(
+        machine, request, plan.now.size(), program.kind == "experiment" ? "trial" : "task",
+        [&](std::string_view resource) { return other_holders(host, entries, resource); }, refusal);
   if (plan.why_no_more.empty() && program.parallel > 0 && most == program.parallel)
     plan.why_no_more = fmt::format("parallel: {}", program.parallel);
   for (const auto& entry : entries)

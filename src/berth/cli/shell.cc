@@ -10,6 +10,7 @@
 #include "berth/cli/shared_options.h"
 #include "berth/engine/run_record.h"
 #include "berth/exec/leftovers.h"
+#include "berth/run/find_run.h"
 #include "berth/run/task_report.h"
 
 namespace berth::cli {
@@ -35,9 +36,9 @@ struct ShellOptions {
 Result<int> open_shell(os::Env& env, const ShellOptions& options) {
   BERTH_ASSIGN(run::Context context, run::open_context(env));
   const engine::TaskPath path = engine::parse_task_path(options.path);
-  BERTH_ASSIGN(const auto record, context.store->find_run(path.run));
+  BERTH_ASSIGN(const auto record, run::find_run(context, path.run));
   BERTH_ASSIGN(const auto task,
-               engine::find_task(context, record, path.task.empty() ? "1" : path.task));
+               run::find_task(context, record, path.task.empty() ? "1" : path.task));
   BERTH_ASSIGN(const auto report, run::report_of(context, record, task));
   const std::string id = record.name + "/" + task.label;
   if (report.directory.empty())

@@ -14,6 +14,7 @@
 #include "berth/engine/trials.h"
 #include "berth/experiment/own_point.h"
 #include "berth/run/enqueued.h"
+#include "berth/run/find_run.h"
 #include "berth/run/passive_worker.h"
 #include "berth/run/study.h"
 
@@ -148,7 +149,7 @@ Result<int> enqueue(os::Env& env, const AskOptions& options) {
     points.push_back(*std::move(point));
   }
   BERTH_ASSIGN(run::Context context, run::open_context(env));
-  BERTH_ASSIGN(const auto record, context.store->find_run(options.run));
+  BERTH_ASSIGN(const auto record, run::find_run(context, options.run));
   BERTH_ASSIGN(const auto program, engine::program_of(record));
   if (record.kind == "flow" || !program.goal)
     return fail(ErrorKind::invalid, "{} searches nothing", record.name);
@@ -174,7 +175,7 @@ Result<int> ask(os::Env& env, const AskOptions& options) {
   BERTH_ASSIGN(run::Context context, run::open_context(env));
   os::install_stop_signals();
   for (;;) {
-    BERTH_ASSIGN(const auto record, context.store->find_run(options.run));
+    BERTH_ASSIGN(const auto record, run::find_run(context, options.run));
     BERTH_ASSIGN(const auto program, passive_program(record));
     BERTH_ASSIGN(const auto open, open_trials(env, context, record));
     const engine::ShownRun shown{record, engine::state_now(env, record)};
@@ -204,12 +205,12 @@ Result<int> ask(os::Env& env, const AskOptions& options) {
 Result<int> tell(os::Env& env, const TellOptions& options) {
   BERTH_ASSIGN(run::Context context, run::open_context(env));
   const engine::TaskPath path = engine::parse_task_path(options.trial);
-  BERTH_ASSIGN(const auto record, context.store->find_run(path.run));
+  BERTH_ASSIGN(const auto record, run::find_run(context, path.run));
   BERTH_ASSIGN(const auto program, passive_program(record));
   if (path.task.empty())
     return fail(ErrorKind::usage, "expected RUN/TASK, such as {}/1, got '{}'", record.name,
                 clip(options.trial));
-  BERTH_ASSIGN(const auto task, engine::find_task(context, record, path.task));
+  BERTH_ASSIGN(const auto task, run::find_task(context, record, path.task));
   if (store::final(task.state))
     return fail(ErrorKind::invalid, "{}/{} has ended already: {}", record.name, task.label,
                 store::name(task.state));

@@ -9,6 +9,7 @@
 #include "berth/cli/print.h"
 #include "berth/cli/shared_options.h"
 #include "berth/engine/run_record.h"
+#include "berth/run/find_run.h"
 
 namespace berth::cli {
 namespace {
@@ -71,7 +72,7 @@ std::string of_the_attempts(std::vector<Bar> bars, Wall now) {
 
 Result<int> trace(os::Env& env, const TraceOptions& options) {
   BERTH_ASSIGN(run::Context context, run::open_context(env));
-  BERTH_ASSIGN(const auto record, context.store->find_run(options.run));
+  BERTH_ASSIGN(const auto record, run::find_run(context, options.run));
   BERTH_ASSIGN(const auto tasks, context.store->tasks(record.id));
   std::vector<Bar> bars;
   for (const auto& task : tasks) {

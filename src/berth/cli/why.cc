@@ -10,6 +10,7 @@
 #include "berth/engine/run_json.h"
 #include "berth/engine/run_record.h"
 #include "berth/engine/task_explanation.h"
+#include "berth/run/find_run.h"
 
 namespace berth::cli {
 namespace {
@@ -60,7 +61,7 @@ std::string task_text(const engine::TaskExplanation& of) {
 Result<int> explain(os::Env& env, const std::string& of, bool json) {
   BERTH_ASSIGN(run::Context context, run::open_context(env));
   const auto path = engine::parse_task_path(of);
-  auto found = context.store->find_run(path.run);
+  auto found = run::find_run(context, path.run);
   if (!found && found.error().kind == ErrorKind::not_found && path.run == "autoscale" &&
       !path.task.empty())
     return explain_decisions(env, context.state_directory, path.task, json);

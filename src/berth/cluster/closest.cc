@@ -74,7 +74,8 @@ Result<Choice> closest(std::span<const Offer> offers, const Wish& wish) {
     const machine::Machine machine(offer.free, offer.links);
     const std::int64_t often = how_often(machine, wish);
     if (often == 0) {
-      const machine::Machine empty(offer.total, offer.links);
+      machine::Machine empty(offer.total, offer.links);
+      empty.set_name(offer.machine);
       const auto ever = empty.dry_run(*times(wish, 1));
       possible = possible || ever.has_value();
       if (ever)

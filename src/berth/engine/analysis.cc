@@ -7,6 +7,7 @@
 #include "berth/engine/run_record.h"
 #include "berth/engine/trials.h"
 #include "berth/experiment/population.h"
+#include "berth/run/find_run.h"
 #include "berth/run/flow_run.h"
 
 namespace berth::engine {
@@ -60,8 +61,10 @@ Result<Advised> find_advised(run::Context& context, const std::string& of) {
     BERTH_ASSIGN(const auto program, experiment::read_program(*text, of));
     return Advised{program.name, {std::string(kAllTrials)}, false};
   }
-  const auto record = context.store->find_run(of);
-  if (!record) return fail(ErrorKind::not_found, "{}: no such file and no such run", clip(of));
+  const auto record = run::find_run(context, of);
+  if (!record && record.error().kind == ErrorKind::not_found)
+    return fail(ErrorKind::not_found, "{}: no such file, and {}", clip(of), record.error().message);
+  if (!record) return std::unexpected(record.error());
   const std::string name = record->name.substr(0, record->name.rfind('-'));
   if (record->kind != "flow") return Advised{name, {std::string(kAllTrials)}, false};
   BERTH_ASSIGN(const auto flow, flow_of(*record));
@@ -72,7 +75,7 @@ Result<Advised> find_advised(run::Context& context, const std::string& of) {
 
 Result<ImportanceReport> importance_of(run::Context& context, const std::string& run,
                                        const std::string& metric) {
-  BERTH_ASSIGN(const auto record, context.store->find_run(run));
+  BERTH_ASSIGN(const auto record, run::find_run(context, run));
   BERTH_ASSIGN(const auto program, program_of(record));
   if (!program.goal && metric.empty())
     return fail(ErrorKind::invalid, "{} has no goal: name the metric with --metric NAME", run);

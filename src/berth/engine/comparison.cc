@@ -6,6 +6,7 @@
 #include "berth/engine/run_record.h"
 #include "berth/engine/run_state.h"
 #include "berth/engine/trials.h"
+#include "berth/run/find_run.h"
 
 namespace berth::engine {
 namespace {
@@ -112,7 +113,7 @@ Result<Comparison> compare(run::Context& context, const std::vector<std::string>
                            const std::string& metric, std::optional<bool> maximize) {
   std::vector<Loaded> loaded;
   for (const auto& name : runs) {
-    BERTH_ASSIGN(auto record, context.store->find_run(name));
+    BERTH_ASSIGN(auto record, run::find_run(context, name));
     BERTH_ASSIGN(auto tasks, context.store->tasks(record.id));
     std::string state = state_now(*context.env, record, context.state_directory);
     loaded.push_back({{std::move(record), std::move(state)}, std::move(tasks)});

@@ -6,6 +6,7 @@
 #include "berth/engine/run_record.h"
 #include "berth/engine/run_state.h"
 #include "berth/run/clusters.h"
+#include "berth/run/find_run.h"
 #include "berth/run/recorded_environment.h"
 #include "berth/run/study.h"
 
@@ -115,7 +116,7 @@ Status choose_environment(run::Context& context, const store::RunRecord& record,
 
 Result<Machines> stop(run::Context& context, const std::string& name, const Note& note) {
   os::Env& env = *context.env;
-  BERTH_ASSIGN(const auto record, context.store->find_run(name));
+  BERTH_ASSIGN(const auto record, run::find_run(context, name));
   if (is_driven_elsewhere(env, record))
     return fail(ErrorKind::busy,
                 "{} is driven on {}: stop it on that machine or, if that machine is gone, take the "
@@ -157,7 +158,7 @@ Result<std::vector<TaskNumber>> reopen(run::Context& context, const std::string&
                                        RetryScope scope) {
   std::string spec;
   if (scope == RetryScope::file) {
-    BERTH_ASSIGN(const auto record, context.store->find_run(name));
+    BERTH_ASSIGN(const auto record, run::find_run(context, name));
     if (record.kind != "flow")
       return fail(ErrorKind::invalid,
                   "--file: {} is not a flow: its parameters are drawn; start a new run", name);

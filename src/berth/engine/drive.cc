@@ -2,13 +2,14 @@
 
 #include "berth/engine/notifications.h"
 #include "berth/engine/on_end.h"
+#include "berth/run/find_run.h"
 
 namespace berth::engine {
 
 Result<store::RunRecord> drive(run::Context& context, const std::string& name,
                                run::Observer& observer, const Print& print,
                                const std::vector<TaskNumber>& only) {
-  BERTH_ASSIGN(const auto record, context.store->find_run(name));
+  BERTH_ASSIGN(const auto record, run::find_run(context, name));
   Notifier notifier(context, record, observer, print);
   auto final = run::drive(context, name, notifier, only);
   observer.on_driven();

@@ -13,6 +13,7 @@
 #include "berth/engine/run_state.h"
 #include "berth/engine/trials.h"
 #include "berth/remote/fetch_text.h"
+#include "berth/run/find_run.h"
 #include "berth/run/layout.h"
 #include "berth/run/run_labels.h"
 #include "berth/run/workload.h"
@@ -68,7 +69,7 @@ Result<Notification> notification_of(run::Context& context, const store::RunReco
     }
     case Event::failure:
     case Event::first_result: {
-      BERTH_ASSIGN(const auto found, find_task(context, record, task));
+      BERTH_ASSIGN(const auto found, run::find_task(context, record, task));
       const auto score = score_of(found, program);
       notification.text =
           event == Event::failure

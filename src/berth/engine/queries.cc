@@ -4,6 +4,7 @@
 
 #include "berth/engine/run_record.h"
 #include "berth/engine/run_state.h"
+#include "berth/run/find_run.h"
 #include "berth/run/run_labels.h"
 
 namespace berth::engine {
@@ -61,7 +62,7 @@ Result<RunDetails> details_of(run::Context& context, const std::string& name,
                               const DetailsWanted& wanted) {
   RunDetails details;
   auto& record = details.shown.record;
-  BERTH_ASSIGN(record, context.store->find_run(name));
+  BERTH_ASSIGN(record, run::find_run(context, name));
   details.shown.state = state_now(*context.env, record, context.state_directory);
   BERTH_ASSIGN(details.program, program_of(record));
   if (wanted.tasks || summary_needs_tasks(record, details.program)) {
@@ -77,12 +78,11 @@ Result<RunDetails> details_of(run::Context& context, const std::string& name,
 
 Result<BestTrial> best_of(run::Context& context, const std::string& name) {
   BestTrial found;
-  BERTH_ASSIGN(found.record, context.store->find_run(name));
+  BERTH_ASSIGN(found.record, run::find_run(context, name));
   BERTH_ASSIGN(found.program, program_of(found.record));
   const auto& goal = found.program.goal;
-  if (!goal)
-    return fail(ErrorKind::invalid, "{} has no goal: add goal: {{metric: NAME}} to its file", name);
   BERTH_ASSIGN(const auto tasks, context.store->tasks(found.record.id));
+  if (!goal) return fail(ErrorKind::invalid, "{}", no_goal_text(found.record, tasks));
   const auto* best = best_task(tasks, found.program);
   if (best == nullptr) {
     const bool infeasible = std::ranges::any_of(tasks, [&](const auto& task) {
@@ -104,7 +104,7 @@ Result<ShownRun> wait_for(run::Context& context, const std::string& name,
   constexpr Duration kPollInterval = std::chrono::milliseconds(100);
   os::Env& env = *context.env;
   for (;;) {
-    BERTH_ASSIGN(const auto record, context.store->find_run(name));
+    BERTH_ASSIGN(const auto record, run::find_run(context, name));
     const std::string state = state_now(env, record, context.state_directory);
     if (state == "interrupted")
       return fail(ErrorKind::stale, "{}: {}", record.name, interrupted_text(record));

@@ -16,6 +16,7 @@ namespace berth::engine {
 namespace {
 
 constexpr std::size_t kMostNamed = 10;
+constexpr std::size_t kMostText = 64 << 10;
 /// Reasons are looked up for this many steps of a flow at most.
 constexpr std::size_t kMostSteps = 50;
 
@@ -126,22 +127,25 @@ Result<std::string> why_of(const store::RunRecord& run, const std::string& state
 
 Result<RunExplanation> explanation_of(run::Context& context, const store::RunRecord& record,
                                       const ReasonOf& reason_of) {
-  RunExplanation run{.record = record,
-                     .state = state_now(*context.env, record, context.state_directory),
-                     .why = {},
-                     .waiting = {},
-                     .failed = {},
-                     .exit_code = {}};
-  BERTH_ASSIGN(run.why, why_of(record, run.state));
+  RunExplanation explanation{.record = record,
+                             .state = state_now(*context.env, record, context.state_directory),
+                             .why = {},
+                             .waiting = {},
+                             .failed = {},
+                             .deleted_files = {},
+                             .exit_code = {}};
+  BERTH_ASSIGN(explanation.why, why_of(record, explanation.state));
   BERTH_ASSIGN(const auto tasks, context.store->tasks(record.id));
-  BERTH_ASSIGN(run.failed, failed_by_cause(context, record, tasks));
-  if (is_under_way(run.state)) {
-    BERTH_ASSIGN(run.waiting, waiting_by_reason(record, tasks, reason_of));
+  BERTH_ASSIGN(explanation.failed, failed_by_cause(context, record, tasks));
+  if (is_under_way(explanation.state)) {
+    BERTH_ASSIGN(explanation.waiting, waiting_by_reason(record, tasks, reason_of));
   }
+  const std::string deleted = run::deleted_files_file(run::run_directory(context, record.name));
+  explanation.deleted_files = context.env->read_file(deleted, kMostText).value_or("");
   if (!store::is_open(record.state)) {
-    BERTH_ASSIGN(run.exit_code, run::exit_code_of(*context.store, record));
+    BERTH_ASSIGN(explanation.exit_code, run::exit_code_of(*context.store, record));
   }
-  return run;
+  return explanation;
 }
 
 }  // namespace berth::engine

@@ -23,6 +23,7 @@ struct RunExplanation {
   std::string state;  ///< From state_now().
   std::string why;    ///< One sentence: how the run ended, or that it runs.
   std::vector<TaskGroup> waiting, failed;
+  std::string deleted_files;     ///< Lines about files that were not copied back; "": none.
   std::optional<int> exit_code;  ///< nullopt for an open or interrupted run.
 };
 

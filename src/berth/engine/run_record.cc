@@ -10,15 +10,6 @@ TaskPath parse_task_path(std::string_view text) {
   return {std::string(text.substr(0, slash)), std::string(text.substr(slash + 1))};
 }
 
-Result<store::TaskRecord> find_task(run::Context& context, const store::RunRecord& run,
-                                    const std::string& label) {
-  auto task = context.store->find_task(run.id, label);
-  if (!task && task.error().kind == ErrorKind::not_found)
-    return fail(ErrorKind::not_found, "{} has no task '{}'; see berth show {}", run.name,
-                clip(label), run.name);
-  return task;
-}
-
 std::string interrupted_text(const store::RunRecord& run) {
   return fmt::format("{}; resume it with: berth resume {}",
                      run.error.empty() ? "its runner died" : "it could not continue: " + run.error,

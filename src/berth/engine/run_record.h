@@ -1,5 +1,4 @@
-// What the record of a run says, and how every client names runs and tasks. Pure, but for
-// find_task().
+// What the record of a run says, and how every client names runs and tasks.
 #pragma once
 
 #include <string>
@@ -18,10 +17,6 @@ struct TaskPath {
   std::string task;  ///< "" means the whole run.
 };
 TaskPath parse_task_path(std::string_view text);
-
-/// Finds a task by its label. not_found: the message names the run.
-Result<store::TaskRecord> find_task(run::Context& context, const store::RunRecord& run,
-                                    const std::string& label);
 
 /// Why an interrupted run was interrupted, and the command that goes on with it.
 std::string interrupted_text(const store::RunRecord& run);

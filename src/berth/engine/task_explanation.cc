@@ -11,6 +11,7 @@
 #include "berth/run/clusters.h"
 #include "berth/run/earlier_task.h"
 #include "berth/run/expected_starts.h"
+#include "berth/run/find_run.h"
 #include "berth/run/flow_run.h"
 #include "berth/run/skips.h"
 #include "berth/run/study.h"
@@ -183,7 +184,7 @@ std::string summary_of(const store::TaskRecord& task) {
 
 /// What happened to the task, and what it waits for.
 Result<std::string> why_text(run::Context& context, const store::RunRecord& run,
-                           const store::TaskRecord& task) {
+                             const store::TaskRecord& task) {
   using enum store::TaskState;
   const std::string summary = summary_of(task);
   const bool is_open = task.state == waiting || task.state == running;
@@ -205,7 +206,7 @@ Result<TaskExplanation> explain_task(run::Context& context, const store::RunReco
   TaskExplanation explanation{
       .run = run, .task = {}, .attempts = {}, .why = {}, .because = {}, .report = {}};
   auto& task = explanation.task;
-  BERTH_ASSIGN(task, find_task(context, run, label));
+  BERTH_ASSIGN(task, run::find_task(context, run, label));
   BERTH_ASSIGN(explanation.attempts, context.store->attempts(run.id, task.number));
   BERTH_ASSIGN(explanation.because, why_it_ran(context, run, task));
   BERTH_ASSIGN(explanation.why, why_text(context, run, task));

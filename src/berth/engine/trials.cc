@@ -1,6 +1,7 @@
 #include "berth/engine/trials.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <functional>
 #include <set>
@@ -242,6 +243,36 @@ Result<Order> sorted_trials(const std::vector<store::TaskRecord>& tasks,
   known.insert(known.end(), params.begin(), params.end());
   return fail(ErrorKind::invalid, "--sort: no trial has '{}'; the columns are {}", clip(key),
               clip(join(known, ", "), 400));
+}
+
+bool counts_progress(std::string_view metric) {
+  constexpr std::array<std::string_view, 6> kCounts{"epoch", "step",  "iteration",
+                                                    "iter",  "round", "time"};
+  return std::ranges::find(kCounts, lower(metric)) != kCounts.end();
+}
+
+bool lower_is_better(std::string_view metric) {
+  const std::string name = lower(metric);
+  return std::ranges::any_of(std::array{"loss", "err", "rmse", "mae", "time", "perplexity"},
+                             [&](const char* word) { return name.find(word) != name.npos; });
+}
+
+std::string no_goal_text(const store::RunRecord& run, const std::vector<store::TaskRecord>& tasks) {
+  const auto names = metric_names(in_turn(tasks));
+  const auto score = std::ranges::find_if_not(names, counts_progress);
+  const std::string metric =
+      score != names.end() ? *score : (names.empty() ? "score" : names.front());
+  const std::string goal = fmt::format("goal: {{metric: {}, direction: {}}}", metric,
+                                       lower_is_better(metric) ? "min" : "max");
+  if (names.empty())
+    return fmt::format(
+        "{} has no goal and no reported metric, so no best trial is known; to rank trials, print "
+        "a line such as ::berth {}=0.93 in each trial and add {} to the file",
+        run.name, metric, goal);
+  return fmt::format(
+      "{0} has no goal, so no best trial is known; add {2} to the file; to sort the trials of this "
+      "run: berth show {0} --sort {1}",
+      run.name, metric, goal);
 }
 
 }  // namespace berth::engine

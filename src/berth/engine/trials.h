@@ -27,6 +27,14 @@ std::string best_line(const store::RunRecord& run, const store::TaskRecord& task
 std::string best_text(const store::RunRecord& run, const std::vector<store::TaskRecord>& tasks,
                       const experiment::Program& program);
 
+/// Guesses from a metric's name, such as "val_loss", whether lower values are better.
+bool lower_is_better(std::string_view metric);
+/// Returns true if a metric only counts progress, such as "epoch", and is not a score.
+bool counts_progress(std::string_view metric);
+/// Says how to add the missing goal of an experiment: "digits-3 has no goal, so no best trial is
+/// known; …", without an end of line. Names a metric that the trials reported.
+std::string no_goal_text(const store::RunRecord& run, const std::vector<store::TaskRecord>& tasks);
+
 /// How long the last attempt of a task took; nullopt while it runs.
 std::optional<Duration> time_of(const store::TaskRecord& task);
 /// The state with its cause where that says more: "failed (exit 3)".

@@ -354,7 +354,8 @@ TEST_F(ProcessWorkerTest, MoreThanTheMachineIsRefusedNotOverrun) {
   worker_->send(launch);
   run();
   EXPECT_EQ(ended_.at(0).cause, Cause::cannot_start);
-  EXPECT_NE(ended_.at(0).detail.find("cpu: requested 1000"), std::string::npos) << ended_[0].detail;
+  EXPECT_NE(ended_.at(0).detail.find("1000 cores requested"), std::string::npos)
+      << ended_[0].detail;
 }
 
 TEST_F(ProcessWorkerTest, ATaskSeesItsDevicesAndAnotherSeesNone) {

@@ -53,6 +53,12 @@ class Worker {
   /// What the worker does besides tasks that takes long, for people ("data.bin to box: 35 % of 1.2
   /// GiB"); "" when there is nothing.
   virtual std::string doing() const { return ""; }
+  /// Files that tasks wrote on another machine, that were not copied back, and that are deleted
+  /// with the worker; nullopt while they are being counted. An idle worker has counted them.
+  struct DeletedFiles {
+    std::int64_t files = 0, bytes = 0;
+  };
+  virtual std::optional<DeletedFiles> deleted_files() const { return DeletedFiles{}; }
   /// Why the worker cannot be reached now, though it tries to be; nullopt while it can be.
   virtual std::optional<Error> cut() const { return std::nullopt; }
   /// Why the worker will never report anything again; nullopt while it lives.

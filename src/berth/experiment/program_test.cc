@@ -253,7 +253,11 @@ TEST(Program, RefusesAWrongSearchAndSaysWhere) {
 TEST(Program, RefusesAWrongMethodAndSaysWhere) {
   constexpr Wrong kCases[] = {
       {"run: x\nsearch: {method: tpe, samples: 3}",
-       "f.yaml:2: search: this method requires a goal"},
+       "f.yaml:2: search: method tpe requires a goal; add goal: {metric: NAME, direction: max}"},
+      {"run: x\nsearch: {samples: 3}",
+       "f.yaml:2: search: a search without a method requires a goal: Berth selects a method that "
+       "learns from it; add goal: {metric: NAME, direction: max}, or name a method that needs no "
+       "goal, such as method: random"},
       {"run: x\nsearch: {method: cmaes, samples: 3}\ngoal: [{metric: a}, {metric: b}]",
        "f.yaml:2: search: cma-es takes one goal; tpe, gp and nsga2 take several"},
       {"run: x\nearly_stop: {policy: median}",

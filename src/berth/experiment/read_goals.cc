@@ -110,7 +110,9 @@ Status read_goals(const Field& root, Program& program) {
   if (goal) faults.add(read_all(*goal, program));
   const auto constraints = root.find("constraints");
   if (constraints) read_constraints(*constraints, program, faults);
-  if (constraints && !goal) faults.add(constraints->error("requires a goal"));
+  if (constraints && !goal)
+    faults.add(
+        constraints->error("constraints require a goal; add goal: {metric: NAME, direction: max}"));
   const auto stop = root.find("early_stop");
   if (stop) faults.take(program.early_stop, read_early_stop(*stop));
   if (stop && !goal) faults.add(stop->error("a goal is needed to find the trials that do badly"));

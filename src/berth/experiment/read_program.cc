@@ -132,6 +132,19 @@ void read_input(const Field& root, Program& program, Faults& faults) {
     faults.add(input->error("passive trials have no process that could read it"));
 }
 
+/// Refuses a search that learns from the goal in a program that has no goal.
+std::unexpected<Error> refuse_without_goal(const Field& search) {
+  constexpr std::string_view kGoal = "goal: {metric: NAME, direction: max}";
+  const auto method = search.find("method");
+  if (method)
+    if (const auto name = method->text(); name && *name != "auto")
+      return search.error(fmt::format("method {} requires a goal; add {}", *name, kGoal));
+  return search.error(
+      fmt::format("{} requires a goal: Berth selects a method that learns from it; add {}, or "
+                  "name a method that needs no goal, such as method: random",
+                  method ? "method auto" : "a search without a method", kGoal));
+}
+
 /// What is tried, and by which command.
 void read_trials(const Field& root, Program& program, Faults& faults) {
   const auto run = root.find("run");
@@ -147,7 +160,7 @@ void read_trials(const Field& root, Program& program, Faults& faults) {
   if (run && read && search_read) faults.add(check_placeholders(*run, program));
   faults.add(read_goals(root, program));
   if (search_read && adaptive(program.search) && !root.find("goal"))
-    faults.add(root.find("search")->error("this method requires a goal"));
+    faults.add(refuse_without_goal(*root.find("search")));
   if (program.passive && !root.find("goal"))
     faults.add(root.find("passive")->error(
         "which metric does each trial report? Give goal: {metric: NAME}"));

@@ -145,10 +145,10 @@ Status check_fits(const Flow& flow, const Resources& total) {
   for (const auto& step : flow.steps) {
     const auto name = total.first_short(step.resources);
     if (name.empty()) continue;
-    return fail(ErrorKind::invalid, "{}:{}: steps.{}.resources: {}: requested {}, the total is {}",
+    return fail(ErrorKind::invalid, "{}:{}: steps.{}.resources: {} requested; the machine has {}",
                 step.file, step.resources_line > 0 ? step.resources_line : step.line, step.name,
-                name, requested_amount(name, step.resources.get(name)),
-                format_amount(name, total.get(name)));
+                requested_text(name, step.resources.get(name)),
+                available_text(name, total.get(name)));
   }
   return {};
 }

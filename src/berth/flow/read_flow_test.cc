@@ -278,9 +278,9 @@ TEST(ReadFlow, WhatNeverFits) {
   Resources total;
   total.set(Known::cpu, 8000);
   total.set(Known::gpu, 1);
-  EXPECT_EQ(
-      check_fits(flow, total).error(),
-      (Error{ErrorKind::invalid, "f.yaml:5: steps.b.resources: gpu: requested 4, the total is 1"}));
+  EXPECT_EQ(check_fits(flow, total).error(),
+            (Error{ErrorKind::invalid,
+                   "f.yaml:5: steps.b.resources: 4 GPUs requested; the machine has 1"}));
   total.set(Known::gpu, 4);
   EXPECT_TRUE(check_fits(flow, total));
 }

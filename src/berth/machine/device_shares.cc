@@ -118,21 +118,25 @@ std::string sizes_text(const std::vector<int>& sizes) {
   return join(texts, " or ");
 }
 
-/// "wanted 2 with 13 or 31 slots and a gpu_mem_min of 30 GiB"
-std::string wanted_text(const DeviceNeed& need) {
+/// " with 13 or 31 slots and a gpu_mem_min of 30 GiB"; "": any device will do.
+std::string sizes_of(const DeviceNeed& need) {
   const DeviceSelection& selection = need.selection;
   std::vector<std::string> withs;
   if (!selection.slot_sizes.empty()) withs.push_back(sizes_text(selection.slot_sizes) + " slots");
   if (selection.memory_min > 0)
     withs.push_back("a gpu_mem_min of " +
                     requested_amount(name(Known::gpu_mem), selection.memory_min));
-  return fmt::format("requested {}{}{}", need.count, withs.empty() ? "" : " with ",
-                     join(withs, " and "));
+  return withs.empty() ? "" : " with " + join(withs, " and ");
 }
 
-/// Why one of the required devices cannot be had; empty: all can. The first.
+/// Returns why one of the required devices is not available, the first one; "": all are. `machine`
+/// is the name of the machine whose devices these are, or "" if they are what is free now.
 std::string missing_required(std::span<const DeviceShare> devices, const DeviceNeed& need,
-                             bool total) {
+                             std::string_view machine) {
+  constexpr fmt::format_string<std::string, std::string> kSameDevice =
+      "requested devices {} and {} (gpu_require), which are the same device";
+  constexpr fmt::format_string<std::string, std::string> kSameDeviceOfTotal =
+      "gpu_require: {} and {} are the same device";
   std::map<std::string_view, std::string_view> names;  // of the devices, by UUID
   for (const std::string& name : need.selection.required) {
     const auto device = std::ranges::find_if(
@@ -140,10 +144,13 @@ std::string missing_required(std::span<const DeviceShare> devices, const DeviceN
     const bool is_one = device != devices.end();
     if (is_one)
       if (const auto [other, is_new] = names.emplace(device->uuid, name); !is_new)
-        return fmt::format("requested devices {} and {} (gpu_require), which are the same device",
-                           clip(other->second), clip(name));
+        return fmt::format(machine.empty() ? kSameDevice : kSameDeviceOfTotal, clip(other->second),
+                           clip(name));
     if (is_one && fits(*device, need)) continue;
-    const bool is_held = is_one && !total && accepts(need.selection, *device);
+    const bool is_held = is_one && machine.empty() && accepts(need.selection, *device);
+    if (!machine.empty())
+      return fmt::format("gpu_require: device {} is not {}{}", clip(name),
+                         is_one ? "of the requested size" : "a device of ", is_one ? "" : machine);
     return fmt::format("requested device {} (gpu_require), which is {}", clip(name),
                        !is_one   ? "not a device of this machine"
                        : is_held ? "in use"
@@ -152,9 +159,13 @@ std::string missing_required(std::span<const DeviceShare> devices, const DeviceN
   return "";
 }
 
-/// gpu_mem or gpu_slots, where too few devices have what is wanted of each.
-std::optional<std::pair<Known, std::string>> missing_part(std::span<const DeviceShare> devices,
-                                                          const DeviceNeed& need, bool total) {
+/// A part of each device that too few devices have.
+struct MissingPart {
+  Known known = Known::gpu_mem;
+  std::int64_t requested = 0, most = 0;  // of one device
+};
+std::optional<MissingPart> missing_part(std::span<const DeviceShare> devices,
+                                        const DeviceNeed& need) {
   for (const auto& [known, wanted] :
        {std::pair(Known::gpu_mem, need.memory), std::pair(Known::gpu_slots, need.slots)}) {
     if (wanted == 0) continue;
@@ -165,16 +176,22 @@ std::optional<std::pair<Known, std::string>> missing_part(std::span<const Device
       enough += amount >= wanted ? 1 : 0;
       most = std::max(most, amount);
     }
-    if (enough >= need.count) continue;
-    const std::string_view untold = total && most == 0 ? " (the devices do not report it)" : "";
-    return std::pair(
-        known, fmt::format(
-                   "requested {} of {}, {} has {}{}", requested_amount(name(known), wanted),
-                   need.count == 1 ? "one device" : fmt::format("each of {} devices", need.count),
-                   total ? "the largest" : "the freest", format_amount(name(known), most), untold));
+    if (enough < need.count) return MissingPart{known, wanted, most};
   }
   return std::nullopt;
 }
+
+std::int64_t count_accepted(std::span<const DeviceShare> devices, const DeviceNeed& need) {
+  return std::ranges::count_if(
+      devices, [&](const DeviceShare& device) { return accepts(need.selection, device); });
+}
+
+std::int64_t count_fitting(std::span<const DeviceShare> devices, const DeviceNeed& need) {
+  return std::ranges::count_if(devices,
+                               [&](const DeviceShare& device) { return fits(device, need); });
+}
+
+constexpr std::string_view kNotReported = " (the devices do not report it)";
 
 }  // namespace
 
@@ -272,7 +289,7 @@ std::vector<DeviceShare> choose_devices(std::span<const DeviceShare> free, const
   const auto count = static_cast<int>(need.count);
   const DeviceSelection& selection = need.selection;
   placement::DeviceSet must = required_ones(fitting, need);
-  if (std::popcount(must) > count || !missing_required(free, need, false).empty()) return {};
+  if (std::popcount(must) > count || !missing_required(free, need, "").empty()) return {};
   if (need.shared() && count == 1 && must == 0) keep_best_fit(fitting, need);
   if (!need.shared() && selection.is_by_size() && !selection.is_by_group())
     must = keep_smallest(fitting, need);
@@ -286,38 +303,68 @@ std::vector<DeviceShare> choose_devices(std::span<const DeviceShare> free, const
   return shares;
 }
 
-std::pair<Known, std::string> shortage(std::span<const DeviceShare> devices, const DeviceNeed& need,
-                                       bool total) {
-  const auto count = [&](auto has) { return std::ranges::count_if(devices, has); };
-  const auto gpu = [&](const std::string& wanted, std::int64_t there) {
-    return std::pair(Known::gpu,
-                     fmt::format("{}, {} {}", wanted, total ? "the total is" : "free", there));
+std::pair<Known, std::string> shortage(std::span<const DeviceShare> free, const DeviceNeed& need) {
+  const auto gpu = [](const std::string& requested, std::int64_t count) {
+    return std::pair(Known::gpu, fmt::format("{}, free {}", requested, count));
   };
-  const auto sized =
-      count([&](const DeviceShare& device) { return accepts(need.selection, device); });
-  const auto fit = count([&](const DeviceShare& device) { return fits(device, need); });
-  if (sized < need.count && need.selection.is_by_size()) {
-    auto [known, why] = gpu(wanted_text(need), sized);
+  const std::string requested = fmt::format("requested {}{}", need.count, sizes_of(need));
+  const auto sized = count_accepted(free, need);
+  const auto fit = count_fitting(free, need);
+  if (sized < need.count && need.selection.is_by_size()) return gpu(requested, sized);
+  if (sized >= need.count)
+    if (const auto part = missing_part(free, need)) {
+      const std::string_view resource = name(part->known);
+      return {
+          part->known,
+          fmt::format(
+              "requested {} of {}, the freest has {}", requested_amount(resource, part->requested),
+              need.count == 1 ? "one device" : fmt::format("each of {} devices", need.count),
+              format_amount(resource, part->most))};
+    }
+  if (const auto missing = missing_required(free, need, ""); !missing.empty())
+    return gpu(missing, fit);
+  if (fit < need.count) return gpu(requested, fit);
+  const auto& required = need.selection.required;
+  return gpu(
+      fmt::format("requested {}{} as a group of gpu_policy {}, which has no such free group here",
+                  need.count, required.empty() ? "" : " with " + join(required, ","),
+                  placement::name(need.selection.policy)),
+      fit);
+}
+
+std::string shortage_of_total(std::span<const DeviceShare> devices, const DeviceNeed& need,
+                              std::string_view machine) {
+  const auto sentence = [&](const std::string& requested, std::int64_t count) {
+    return fmt::format("{} requested; {} has {}", requested, machine,
+                       available_text(name(Known::gpu), count));
+  };
+  const std::string gpus = requested_text(name(Known::gpu), need.count);
+  const auto sized = count_accepted(devices, need);
+  const auto fit = count_fitting(devices, need);
+  if (sized < need.count && need.selection.is_by_size() && !devices.empty()) {
     std::int64_t most = 0;
     for (const DeviceShare& device : devices) most = std::max(most, full_memory(device));
-    if (total && !devices.empty() && need.selection.memory_min > most)
-      why += most == 0 ? " (the devices do not report it)"
-                       : fmt::format("; the largest has {}", format_bytes(most));
-    return {known, std::move(why)};
+    std::string text = sentence(gpus + sizes_of(need), sized);
+    if (need.selection.memory_min > most)
+      text += most == 0 ? std::string(kNotReported)
+                        : fmt::format("; the largest has {}", format_bytes(most));
+    return text;
   }
   if (sized >= need.count)
-    if (auto part = missing_part(devices, need, total)) return *std::move(part);
-  if (const auto missing = missing_required(devices, need, total); !missing.empty())
-    return gpu(missing, fit);
-  if (fit >= need.count) {
-    const auto& required = need.selection.required;
-    return gpu(
-        fmt::format("requested {}{} as a group of gpu_policy {}, which has no such{} group here",
-                    need.count, required.empty() ? "" : " with " + join(required, ","),
-                    placement::name(need.selection.policy), total ? "" : " free"),
-        fit);
-  }
-  return gpu(wanted_text(need), fit);
+    if (const auto part = missing_part(devices, need)) {
+      const std::string_view resource = name(part->known);
+      return fmt::format("{} on {} requested; the largest GPU of {} has {}{}",
+                         requested_text(resource, part->requested),
+                         need.count == 1 ? "one GPU" : fmt::format("each of {}", gpus), machine,
+                         available_text(resource, part->most), part->most == 0 ? kNotReported : "");
+    }
+  if (const auto missing = missing_required(devices, need, machine); !missing.empty())
+    return missing;
+  if (fit < need.count) return sentence(gpus, fit);
+  const auto& required = need.selection.required;
+  return fmt::format("{}{} requested as a group of gpu_policy {}; {} has no such group", gpus,
+                     required.empty() ? "" : " with " + join(required, ","),
+                     placement::name(need.selection.policy), machine);
 }
 
 std::vector<std::pair<std::string, std::string>> visibility(std::span<const DeviceShare> devices) {

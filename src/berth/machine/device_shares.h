@@ -100,11 +100,13 @@ bool accepts(const DeviceSelection& selection, const DeviceShare& device);
 std::vector<DeviceShare> choose_devices(std::span<const DeviceShare> free, const DeviceNeed& need,
                                         DeviceLinks* links);
 
-/// The short resource of a need that does not fit, and the reason: "gpu_mem", "wanted 40.0 GiB of
-/// one device, the largest has 32.0 GiB". `total`: `devices` are those of the empty machine, else
-/// what is free of them.
-std::pair<Known, std::string> shortage(std::span<const DeviceShare> devices, const DeviceNeed& need,
-                                       bool total);
+/// Returns the short resource of a need that does not fit now, and the reason: "gpu_mem",
+/// "requested 20 GiB of one device, the freest has 16 GiB". `free` is what is free of each device.
+std::pair<Known, std::string> shortage(std::span<const DeviceShare> free, const DeviceNeed& need);
+/// Returns why a need does not fit the empty machine: "9 GPUs requested; this machine has 8".
+/// `machine` is the machine's name in the sentence, such as "this machine".
+std::string shortage_of_total(std::span<const DeviceShare> devices, const DeviceNeed& need,
+                              std::string_view machine);
 
 /// The environment that makes exactly these devices visible to a task: CUDA_VISIBLE_DEVICES and
 /// NVIDIA_VISIBLE_DEVICES, or ROCR_VISIBLE_DEVICES, by UUID (by index for an AMD device without

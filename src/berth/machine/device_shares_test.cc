@@ -133,20 +133,23 @@ TEST(DeviceShares, ChargedIsWhatAMachineLoses) {
 TEST(DeviceShares, AShortageIsNamed) {
   const std::vector devices{device(0, 32 * kGi), device(1, 16 * kGi, 4, false)};
   using Said = std::pair<Known, std::string>;
-  EXPECT_EQ(shortage(devices, need(3), true), (Said{Known::gpu, "requested 3, the total is 1"}));
-  EXPECT_EQ(shortage(devices, need(1, 40 * kGi), true),
-            (Said{Known::gpu_mem, "requested 40 GiB of one device, the largest has 32 GiB"}));
-  EXPECT_EQ(shortage(devices, need(2, 20 * kGi), false),
-            (Said{Known::gpu_mem, "requested 20 GiB of each of 2 devices, the freest has 32 GiB"}));
-  EXPECT_EQ(shortage(devices, need(1, 0, 14), false),
-            (Said{Known::gpu_slots, "requested 14 of one device, the freest has 13"}));
-  EXPECT_EQ(shortage(devices, need(1, 0, 0, {31, 99}), true),
-            (Said{Known::gpu, "requested 1 with 31 or 99 slots, the total is 0"}));
+  const auto total = [](const std::vector<DeviceShare>& all, const DeviceNeed& need) {
+    return shortage_of_total(all, need, "this machine");
+  };
+  EXPECT_EQ(total(devices, need(3)), "3 GPUs requested; this machine has 1");
   EXPECT_EQ(
-      shortage(std::vector{device(0, 0)}, need(1, kGi), true),
-      (Said{Known::gpu_mem,
-            "requested 1 GiB of one device, the largest has 0 B (the devices do not report it)"}));
-  EXPECT_EQ(shortage({}, need(1, kGi), true), (Said{Known::gpu, "requested 1, the total is 0"}));
+      total(devices, need(1, 40 * kGi)),
+      "40 GiB of GPU memory on one GPU requested; the largest GPU of this machine has 32 GiB");
+  EXPECT_EQ(shortage(devices, need(2, 20 * kGi)),
+            (Said{Known::gpu_mem, "requested 20 GiB of each of 2 devices, the freest has 32 GiB"}));
+  EXPECT_EQ(shortage(devices, need(1, 0, 14)),
+            (Said{Known::gpu_slots, "requested 14 of one device, the freest has 13"}));
+  EXPECT_EQ(total(devices, need(1, 0, 0, {31, 99})),
+            "1 GPU with 31 or 99 slots requested; this machine has none");
+  EXPECT_EQ(total({device(0, 0)}, need(1, kGi)),
+            "1 GiB of GPU memory on one GPU requested; the largest GPU of this machine has none "
+            "(the devices do not report it)");
+  EXPECT_EQ(total({}, need(1, kGi)), "1 GPU requested; this machine has none");
 }
 
 TEST(DeviceShares, ATaskSeesItsDevicesByUuidAndNoOthers) {
@@ -250,10 +253,8 @@ TEST(DeviceShares, APolicyWithGroupsTakesOnlyWholeGroups) {
   const DeviceSelection volta{.policy = placement::PolicyKind::static_dgx1_volta};
   EXPECT_EQ(indices(choose_devices(free, need(2, volta), links.get())), (Indices{0, 3}));
   EXPECT_TRUE(choose_devices(free, need(3, volta), links.get()).empty());
-  EXPECT_EQ(shortage(free, need(3, volta), true),
-            (std::pair(Known::gpu, std::string("requested 3 as a group of gpu_policy "
-                                               "static-dgx1-volta, which has no such group here, "
-                                               "the total is 8"))));
+  EXPECT_EQ(shortage_of_total(free, need(3, volta), "box-1"),
+            "3 GPUs requested as a group of gpu_policy static-dgx1-volta; box-1 has no such group");
   free[0].whole = free[4].whole = false;
   EXPECT_TRUE(choose_devices(free, need(4, volta), links.get()).empty());
   EXPECT_EQ(indices(choose_devices(free, need(2, volta), links.get())), (Indices{1, 2}));
@@ -265,18 +266,18 @@ TEST(DeviceShares, APolicyWithGroupsTakesOnlyWholeGroups) {
 TEST(DeviceShares, AShortageOfSelectedOnesIsNamed) {
   std::vector devices{device(0, 32 * kGi), device(1, 16 * kGi)};
   const auto said = [&](const DeviceNeed& wanted, bool total) {
-    return shortage(devices, wanted, total).second;
+    return total ? shortage_of_total(devices, wanted, "this machine")
+                 : shortage(devices, wanted).second;
   };
   EXPECT_EQ(said(need(1, {.memory_min = 40 * kGi}), true),
-            "requested 1 with a gpu_mem_min of 40 GiB, the total is 0; the largest has 32 GiB");
+            "1 GPU with a gpu_mem_min of 40 GiB requested; this machine has none; the largest has "
+            "32 GiB");
   EXPECT_EQ(said(need(2, {.slot_sizes = {13, 31}, .memory_min = 20 * kGi}), true),
-            "requested 2 with 13 or 31 slots and a gpu_mem_min of 20 GiB, the total is 1");
-  EXPECT_EQ(
-      said(need(1, {.required = {"7"}}), true),
-      "requested device 7 (gpu_require), which is not a device of this machine, the total is 2");
+            "2 GPUs with 13 or 31 slots and a gpu_mem_min of 20 GiB requested; this machine has 1");
+  EXPECT_EQ(said(need(1, {.required = {"7"}}), true),
+            "gpu_require: device 7 is not a device of this machine");
   EXPECT_EQ(said(need(1, {.memory_min = 20 * kGi, .required = {"1"}}), true),
-            "requested device 1 (gpu_require), which is not of the requested size, "
-            "the total is 1");
+            "gpu_require: device 1 is not of the requested size");
   devices[0].whole = false;
   EXPECT_EQ(said(need(1, {.memory_min = 20 * kGi}), false),
             "requested 1 with a gpu_mem_min of 20 GiB, free 0");

@@ -15,6 +15,7 @@ namespace berth::machine {
 namespace {
 
 constexpr std::size_t kHoldersNamed = 3;
+constexpr std::string_view kWhyNoGpus = " ('berth doctor' says why)";
 
 std::uint32_t next_generation() {
   static std::atomic<std::uint32_t> last = 0;
@@ -144,17 +145,16 @@ Result<Block> Machine::plan(const Request& request) const {
   for (const Known known : {Known::gpu, Known::gpu_mem, Known::gpu_slots}) rest.set(known, 0);
   // Only the links know the groups of a policy; everything else is decided without them.
   DeviceLinks* const groups = request.selection.is_by_group() ? links_.get() : nullptr;
-  if (need.count > 0 && choose_devices(devices_.total(), need, groups).empty()) {
-    const auto [known, why] = shortage(devices_.total(), need, true);
-    return fail(ErrorKind::impossible, "{}: {}", name(known), why);
-  }
+  if (need.count > 0 && choose_devices(devices_.total(), need, groups).empty())
+    return fail(ErrorKind::impossible, "{}{}", shortage_of_total(devices_.total(), need, name_),
+                devices_.total().empty() && name_ == kThisMachine ? kWhyNoGpus : "");
   if (const auto lacking = total_.resources.first_short(rest); !lacking.empty())
     return refuse_for_good(lacking, rest.get(lacking));
 
   Block block;
   block.devices = choose_devices(devices_.free(), need, links_.get());
   if (need.count > 0 && block.devices.empty()) {
-    const auto [known, why] = shortage(devices_.free(), need, false);
+    const auto [known, why] = shortage(devices_.free(), need);
     return fail(ErrorKind::busy, "{}: {} of {}{}", name(known), why,
                 format_amount(name(known), total_.resources.get(known)), holders_of(name(known)));
   }
@@ -187,8 +187,8 @@ std::unexpected<Error> Machine::refuse_for_good(std::string_view resource,
                                                 std::int64_t wanted) const {
   const auto total = total_.resources.get(resource);
   const auto meant = total == 0 ? meant_resource(resource) : std::string_view();
-  return fail(ErrorKind::impossible, "{}: requested {}, the total is {}{}", resource,
-              requested_amount(resource, wanted), format_amount(resource, total),
+  return fail(ErrorKind::impossible, "{} requested; {} has {}{}", requested_text(resource, wanted),
+              name_, available_text(resource, total),
               meant.empty() ? "" : fmt::format("; did you mean '{}'?", meant));
 }
 

@@ -29,6 +29,9 @@ struct Request {
   DeviceSelection selection = {};
 };
 
+/// The name of a Machine in errors, unless another one was set.
+inline constexpr std::string_view kThisMachine = "this machine";
+
 /// What a machine has, as capacity and discovery found it.
 struct Host {
   Block total;
@@ -95,6 +98,8 @@ class Machine {
 
   const Block& total() const { return total_; }
   const Resources& held() const { return held_; }
+  /// Names the machine in errors of requests that exceed it; otherwise it is "this machine".
+  void set_name(std::string name) { name_ = std::move(name); }
   /// What is free; 0, never negative, where the total shrank below what is held (see overdrawn()).
   Resources free() const;
   /// What is free, with the cores and devices that it is on.
@@ -122,6 +127,7 @@ class Machine {
   void count(const Block& block, int sign);
   void count(int core, std::int64_t milli);
 
+  std::string name_ = std::string(kThisMachine);
   Block total_;
   Resources held_;
   std::vector<std::int64_t> allocated_;  // thousandths of each of total_.cores that are held

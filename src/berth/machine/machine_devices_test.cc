@@ -74,7 +74,7 @@ TEST(MachineDevices, WhoHoldsAPartIsNamedWhenAWholeOneIsShort) {
       refused.error(),
       (Error{ErrorKind::busy, "gpu: requested 4, free 3 of 8; used by train-2 4, sweep-1 1"}));
   EXPECT_EQ(machine.reserve(ask(9)).error(),
-            (Error{ErrorKind::impossible, "gpu: requested 9, the total is 8"}));
+            (Error{ErrorKind::impossible, "9 GPUs requested; this machine has 8"}));
   EXPECT_EQ(machine.reserve(ask(1, 33 * kGi)).error().kind, ErrorKind::impossible);
 }
 
@@ -93,7 +93,7 @@ TEST(MachineDevices, ARefusalOfCoresTakesNoDevice) {
   Machine machine(server());
   Request request = ask(1);
   request.resources.set(Known::cpu, 9000);
-  EXPECT_EQ(machine.reserve(request).error().message, "cpu: requested 9, the total is 8");
+  EXPECT_EQ(machine.reserve(request).error().message, "9 cores requested; this machine has 8");
   EXPECT_EQ(machine.free().get(Known::gpu), 8);
 }
 
@@ -121,7 +121,7 @@ TEST(MachineDevices, OneThatWentOutOfServiceIsLentNoMoreAndItsHolderKeepsIt) {
   without.devices.erase(without.devices.begin());
   machine.set_total(without);
   EXPECT_EQ(machine.free().get(Known::gpu), 7);
-  EXPECT_EQ(machine.reserve(ask(8)).error().message, "gpu: requested 8, the total is 7");
+  EXPECT_EQ(machine.reserve(ask(8)).error().message, "8 GPUs requested; this machine has 7");
   EXPECT_TRUE(machine.dry_run(ask(7)));
   machine.set_total(server());
   EXPECT_EQ(machine.free().get(Known::gpu), 7) << "it is healthy again, and still held";

@@ -135,11 +135,11 @@ TEST(Machine, ImpossibleBeatsBusy) {
   const auto refused = machine.reserve(ask({{"gpu", 1}, {"mem", 17 * kGi}}));
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error(),
-            (Error{ErrorKind::impossible, "mem: requested 17 GiB, the total is 16 GiB"}));
+            (Error{ErrorKind::impossible, "17 GiB of memory requested; this machine has 16 GiB"}));
   const auto unknown = machine.reserve(ask({{"licence", 1000}}));
   ASSERT_FALSE(unknown);
   EXPECT_EQ(unknown.error(),
-            (Error{ErrorKind::impossible, "licence: requested 1, the total is 0"}));
+            (Error{ErrorKind::impossible, "1 of 'licence' requested; this machine has none"}));
 }
 
 TEST(Machine, ADryRunAnswersAsReserveWouldAndTakesNothing) {

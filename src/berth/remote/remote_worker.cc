@@ -15,6 +15,7 @@ namespace {
 constexpr Duration kLastTry = std::chrono::seconds(3);
 /// Told to abandon its tasks, it fetches for so long: less than its runner waits for it then.
 constexpr Duration kFetchesMost = std::chrono::seconds(4);
+constexpr Duration kCountMost = std::chrono::seconds(5);
 /// The signal by which the wrapper ends itself where the program does not exist: nobody else sends
 /// it, and it leaves no core.
 constexpr int kNoProgram = SIGVTALRM;
@@ -142,8 +143,11 @@ void RemoteWorker::send(const exec::ToWorker& message) {
     }
     drop(i, exec::Cause::stopped, "");
   }
-  if (std::holds_alternative<exec::Abandon>(message) && !fetches_end_.at())
-    fetches_end_.set(env_.now() + kFetchesMost);
+  if (std::holds_alternative<exec::Abandon>(message)) {
+    if (!fetches_end_.at()) fetches_end_.set(env_.now() + kFetchesMost);
+    written_below_.reset();
+    stop_counting();
+  }
   client_->send(message);
 }
 
@@ -275,6 +279,7 @@ void RemoteWorker::submit(exec::Launch launch) {
   }
   const bool taken = std::ranges::any_of(
       paths, [&](const std::string& path) { return within(launch.directory, path); });
+  const std::string task_directory = launch.directory;
   if (!launch.there && !shared_.at(root_of(launch.directory)))
     launch.directory =
         taken ? there(launch.directory) : agent::work_directory(options_.lease_directory.path);
@@ -285,6 +290,8 @@ void RemoteWorker::submit(exec::Launch launch) {
     launch.environment.emplace_back("BERTH_POSTSCRIPT", epilog);
     launch.argv.insert(launch.argv.begin(), {"/bin/sh", "-c", std::string(kWrapper), "sh"});
   }
+  if (!launch.there && !shared_.at(root_of(task_directory)))
+    written_below_ = taken ? folder_ : std::optional<std::string>("");
   client_->send(launch);
 }
 
@@ -324,10 +331,17 @@ void RemoteWorker::on_outcome(Outcome outcome) {
     shared_[request.here] = !outcome.failed;
   } else if (request.kind == TransferRequest::Kind::remove) {
     return;
+  } else if (request.kind == TransferRequest::Kind::count) {
+    if (!outcome.failed) deleted_ = {outcome.written.files, outcome.written.bytes};
+    counting_ = false;
+    count_ends_.set(std::nullopt);
+    count_files();
   } else if (request.kind == TransferRequest::Kind::bring ||
              request.kind == TransferRequest::Kind::folder) {
-    if (request.kind == TransferRequest::Kind::folder && !outcome.failed)
+    if (request.kind == TransferRequest::Kind::folder && !outcome.failed) {
+      folder_ = request.there;
       note_left_out(outcome.left_out);
+    }
     brought_[request.here] = std::move(outcome.failed);
   } else {
     for (auto& [token, staging_out] : staging_out_) {
@@ -365,6 +379,9 @@ void RemoteWorker::on_ended(exec::Ended ended, std::vector<exec::FromWorker>& me
   const auto stage_out = stage_out_.find(ended.token);
   StagingOut staging_out{ended, {}, {}};
   const bool stopped = ended.cause == exec::Cause::stopped;
+  leaves_outputs_ = leaves_outputs_ || (stopped && stage_out != stage_out_.end());
+  const bool counts_outputs = leaves_outputs_ && written_below_ == "";
+  if (written_below_ && !counts_outputs) uncounted_ = true;
   if (stage_out != stage_out_.end() && (stage_out->second.if_stopped || !stopped))
     for (const auto& path : stage_out->second.paths)
       if (!settled(root_of(path)) || !shared_.at(root_of(path))) staging_out.paths.insert(path);
@@ -433,13 +450,33 @@ void RemoteWorker::report_ends(std::vector<exec::FromWorker>& messages) {
   }
 }
 
-bool RemoteWorker::idle() const {
+bool RemoteWorker::has_ended_all() const {
   return staged_.empty() && staging_out_.empty() && pending_.empty() && client_->idle();
+}
+
+bool RemoteWorker::idle() const {
+  return has_ended_all() && deleted_files();
+}
+
+std::optional<exec::Worker::DeletedFiles> RemoteWorker::deleted_files() const {
+  const bool counts = (uncounted_ || counting_) && !lost() && !client_->cut();
+  return counts ? std::nullopt : std::optional(deleted_);
 }
 
 void RemoteWorker::acknowledge() {
   for (const Token token : std::exchange(not_fetched_, {})) forget(token);
   client_->acknowledge();
+  count_files();
+}
+
+/// Requests the number of files that tasks wrote, once for each time that the worker has nothing
+/// more to do. A host that does not answer in time gets no line.
+void RemoteWorker::count_files() {
+  if (!uncounted_ || counting_ || !has_ended_all() || lost()) return;
+  uncounted_ = false;
+  counting_ = true;
+  transfers_->send({TransferRequest::Kind::count, "", *written_below_});
+  count_ends_.set(env_.now() + kCountMost);
 }
 
 /// A later runner attaches to it.

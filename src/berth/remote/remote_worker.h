@@ -64,6 +64,7 @@ class RemoteWorker final : public agent::AgentClient {
   void retain(Duration time) override;
   std::string doing() const override;
   std::optional<Error> lost() const override;
+  std::optional<DeletedFiles> deleted_files() const override;
 
   bool ready() const override { return client_->ready(); }
   const agent::Welcome& agent() const override { return client_->agent(); }
@@ -91,6 +92,9 @@ class RemoteWorker final : public agent::AgentClient {
   void forget(Token token);
   void fetch_no_more();
   void report_ends(std::vector<exec::FromWorker>& messages);
+  bool has_ended_all() const;
+  void count_files();
+  void stop_counting() { uncounted_ = counting_ = false; }
   std::string root_of(const std::string& path) const;
   std::string there(const std::string& path) const;
 
@@ -110,11 +114,19 @@ class RemoteWorker final : public agent::AgentClient {
   std::set<Token> earlier_;  // recorded by an earlier runner, until the agent has answered
   std::map<Token, std::vector<std::string>> scratch_;  // to be removed there after the attempt
   std::map<Token, StagingOut> staging_out_;
-  std::vector<Token> not_fetched_;  // attempts that have ended so, until that is durable
-  std::string left_out_;            // of the folder that was sent, for people
+  std::vector<Token> not_fetched_;            // attempts that have ended so, until that is durable
+  std::optional<std::string> folder_;         // that was sent; below work/
+  std::optional<std::string> written_below_;  // where tasks write; below work/, "": in all of it
+  bool leaves_outputs_ =
+      false;                // stopped attempts whose outputs are not fetched, but were declared
+  bool uncounted_ = false;  // an attempt ended since the files that tasks wrote were counted
+  bool counting_ = false;   // the other machine counts them
+  DeletedFiles deleted_;
+  std::string left_out_;  // of the folder that was sent, for people
   std::vector<exec::FromWorker> pending_;
   os::Timer wakes_{env_.loop(), [] {}};  // there are messages to take
   os::Timer fetches_end_{env_.loop(), [this] { fetch_no_more(); }};
+  os::Timer count_ends_{env_.loop(), [this] { stop_counting(); }};
 };
 
 }  // namespace berth::remote

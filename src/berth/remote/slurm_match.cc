@@ -51,8 +51,7 @@ std::optional<Candidate> fit(const cluster::Wish& wish, const SlurmNodes& nodes,
   if (kinds.empty()) kinds.push_back(&kNoGpus);
   for (const SlurmGpus* gpus : kinds) {
     const machine::Block node = block_of(nodes, gpus, types);
-    const std::vector<cluster::Offer> offers{
-        {.machine = nodes.partition, .free = node, .total = node}};
+    const std::vector<cluster::Offer> offers{{.machine = "a node", .free = node, .total = node}};
     const auto choice = cluster::closest(offers, wish);
     if (!choice) {
       if (why.empty()) why = choice.error().message;

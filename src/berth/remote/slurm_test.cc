@@ -163,7 +163,7 @@ TEST_F(SlurmTest, WhatNoPartitionHasIsImpossibleBeforeAnythingIsAsked) {
   const auto slurm = cluster({.partitions = {"main", "gpu", "old"}});
   const auto error = ask(*slurm, labelled_wish(9)).error();
   EXPECT_EQ(error.kind, ErrorKind::impossible);
-  for (const char* part : {"partition main", "partition gpu", "requested 9",
+  for (const char* part : {"partition main", "partition gpu", "9 cores requested; a node has",
                            "partition 'old' does not exist; Slurm has main, gpu"})
     EXPECT_NE(error.message.find(part), std::string::npos) << part << " in " << error.message;
   EXPECT_EQ(ask(*slurm, labelled_wish(1, 1, 3)).error().kind, ErrorKind::impossible);
@@ -234,9 +234,10 @@ TEST_F(SlurmTest, CardsAreChosenBySizeAndNotByName) {
   wanted.selection.memory_min = std::int64_t{30} << 30;
   const auto untold = ask(*slurm, wanted, 2s);
   EXPECT_EQ(untold.error().kind, ErrorKind::impossible);
-  EXPECT_NE(untold.error().message.find(
-                "a gpu_mem_min of 30 GiB, the total is 0 (the devices do not report it)"),
-            std::string::npos)
+  EXPECT_NE(
+      untold.error().message.find(
+          "a gpu_mem_min of 30 GiB requested; a node has none (the devices do not report it)"),
+      std::string::npos)
       << untold.error().message;
   wanted.selection = {.required = {"0"}};
   const auto by_name = slurm->allocate(wanted);

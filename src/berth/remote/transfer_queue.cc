@@ -144,6 +144,10 @@ void TransferQueue::begin() {
     step_ = Step::comparing;
     return send_frame(FrameKind::remove, request.there);
   }
+  if (request.kind == TransferRequest::Kind::count) {
+    step_ = Step::counting;
+    return send_frame(FrameKind::written, request.there);
+  }
   if (request.kind == TransferRequest::Kind::fetch) {
     step_ = Step::capturing;
     return send_frame(FrameKind::capture, request.there);
@@ -238,6 +242,12 @@ Status TransferQueue::on_end() {
     case Step::vouching: offer(); return {};
     case Step::publishing:
     case Step::comparing: end({}); return {};
+    case Step::counting: {
+      BERTH_ASSIGN(const auto written, agent::parse_written(text_));
+      end({});
+      done_.back().written = written;
+      return {};
+    }
     case Step::capturing: {
       BERTH_ASSIGN(captured_.fileset, fileset::parse_fileset(text_));
       receiver_ = std::make_unique<agent::ObjectReceiver>(env_, options_.store);
@@ -265,7 +275,8 @@ void TransferQueue::feed() {
   moved_ = sender_.moved();
   if (!fed) return end(fed.error()), fall();
   if (!sender_.over()) return;
-  send_frame(FrameKind::publish, requests_.front().there);
+  const bool is_folder = requests_.front().kind == TransferRequest::Kind::folder;
+  send_frame(is_folder ? FrameKind::publish_folder : FrameKind::publish, requests_.front().there);
   step_ = Step::publishing;
 }
 
@@ -304,7 +315,8 @@ Status TransferQueue::place() {
 }
 
 void TransferQueue::end(std::optional<Error> failed) {
-  done_.push_back({std::move(requests_.front()), std::move(failed), std::exchange(left_out_, {})});
+  done_.push_back(
+      {std::move(requests_.front()), std::move(failed), std::exchange(left_out_, {}), {}});
   requests_.pop_front();
   step_ = Step::none;
   captured_ = {};

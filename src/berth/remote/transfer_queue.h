@@ -18,6 +18,7 @@
 #include "berth/agent/connection.h"
 #include "berth/agent/frame_stream.h"
 #include "berth/agent/object_receiver.h"
+#include "berth/agent/sent_files.h"
 #include "berth/fileset/fileset.h"
 #include "berth/os/background_threads.h"
 #include "berth/remote/direct.h"
@@ -32,16 +33,19 @@ struct TransferRequest {
     fetch,    ///< Fetch a file or directory.
     compare,  ///< Find out whether the other machine has the file `there`, too.
     remove,   ///< Remove a file or directory there.
+    count,    ///< Count the files below `there` that tasks wrote and that are not fetched.
   };
   Kind kind = Kind::bring;
   std::string here;   ///< Absolute.
-  std::string there;  ///< Below the directory of the connection; absolute for compare.
+  std::string there;  ///< Below the directory of the connection, "" for all of it in a count;
+                      ///< absolute for compare.
   bool operator==(const TransferRequest&) const = default;
 };
 struct Outcome {
   TransferRequest request;
-  std::optional<Error> failed;  ///< not_found, where nothing was there.
-  std::string left_out = {};    ///< What of a folder was not sent, for people.
+  std::optional<Error> failed;       ///< not_found, where nothing was there.
+  std::string left_out = {};         ///< What of a folder was not sent, for people.
+  agent::WrittenFiles written = {};  ///< The answer to a count.
 };
 
 struct TransferQueueOptions {
@@ -127,7 +131,8 @@ class TransferQueue {
     publishing,
     capturing,
     getting,
-    comparing
+    comparing,
+    counting
   };
   Step step_ = Step::none;
   fileset::Captured captured_;

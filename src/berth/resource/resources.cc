@@ -165,6 +165,38 @@ std::string requested_amount(std::string_view resource, std::int64_t amount) {
   return is_decimal && fraction <= 1 ? text : format_amount(resource, amount);
 }
 
+namespace {
+
+/// Appends the noun of a resource to an amount: "9 cores".
+std::string with_noun(std::string_view resource, const std::string& text) {
+  const std::string_view plural = text == "1" ? "" : "s";
+  const auto known = kKnownNames.value(resource);
+  if (!known) return fmt::format("{} of '{}'", text, resource);
+  switch (*known) {
+    case Known::cpu: return fmt::format("{} core{}", text, plural);
+    case Known::gpu: return fmt::format("{} GPU{}", text, plural);
+    case Known::gpu_slots: return fmt::format("{} GPU slot{}", text, plural);
+    case Known::gpu_mem: return text + " of GPU memory";
+    case Known::mem: return text + " of memory";
+    case Known::disk: return text + " of disk space";
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string amount_text(std::string_view resource, std::int64_t amount) {
+  return with_noun(resource, format_amount(resource, amount));
+}
+
+std::string requested_text(std::string_view resource, std::int64_t amount) {
+  return with_noun(resource, requested_amount(resource, amount));
+}
+
+std::string available_text(std::string_view resource, std::int64_t amount) {
+  return amount == 0 ? "none" : format_amount(resource, amount);
+}
+
 std::string to_json(const Resources& resources) {
   JsonWriter json;
   json.object();

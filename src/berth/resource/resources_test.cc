@@ -92,6 +92,17 @@ TEST(Resources, EchoesARequestInTheUnitThatItWasWrittenIn) {
   EXPECT_EQ(requested_amount("mem", 4096), "4 KiB");
   EXPECT_EQ(requested_amount("mem", 9'986'000'001), "9.3 GiB");
   EXPECT_EQ(requested_amount("cpu", 1500), "1.5");
+  EXPECT_EQ(requested_text("mem", 400'000'000'000), "400G of memory");
+  EXPECT_EQ(requested_text("cpu", 1000), "1 core");
+  EXPECT_EQ(requested_text("cpu", 500), "0.5 cores");
+  EXPECT_EQ(requested_text("gpu", 2), "2 GPUs");
+  EXPECT_EQ(requested_text("gpu_slots", 1), "1 GPU slot");
+  EXPECT_EQ(requested_text("gpu_mem", std::int64_t{17} << 30), "17 GiB of GPU memory");
+  EXPECT_EQ(requested_text("disk", 1'000'000'000'000), "1T of disk space");
+  EXPECT_EQ(requested_text("licence", 2000), "2 of 'licence'");
+  EXPECT_EQ(amount_text("mem", 400'000'000'000), "372.5 GiB of memory");
+  EXPECT_EQ(available_text("licence", 0), "none");
+  EXPECT_EQ(available_text("cpu", 1500), "1.5");
 }
 
 TEST(Resources, KnowsWhichNamesAPersonMayAdd) {

@@ -182,6 +182,10 @@ Status Drive::give_back() {
     BERTH_TRY(recorder_.commit());
   for (auto& slot : workers_.take(unneeded)) {
     run_.scheduler->left(slot->id);
+    const auto deleted = slot->worker->deleted_files().value_or(exec::Worker::DeletedFiles{});
+    auto& of_host = deleted_files_[slot->lease.alloc.machine];
+    of_host.files += deleted.files;
+    of_host.bytes += deleted.bytes;
     slot->worker->finish();
     leases_.free(slot->lease);
   }

@@ -8,6 +8,7 @@
 // there.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -55,6 +56,8 @@ class Drive {
   void keep_leases();
   void reap_lost();
   Status give_back();
+  Status await_counts();
+  void report_deleted_files();
   Status leave_for_resume(Error error);
   void step();
   void retain();
@@ -86,7 +89,8 @@ class Drive {
   store::RunState state_ = store::RunState::queued;  // as recorded, until the end
   Wall taken_over_;
   bool settled_ = false;
-  std::optional<std::string> kept_waiting_for_;  // in waits_file()
+  std::map<std::string, exec::Worker::DeletedFiles> deleted_files_;  // by host
+  std::optional<std::string> kept_waiting_for_;                      // in waits_file()
 
   int stops_heeded_ = 0;
   std::optional<Mono> gives_up_at_;      // stopping: whatever does not end or answer by then

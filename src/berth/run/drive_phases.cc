@@ -12,6 +12,8 @@ namespace {
 
 /// For so long another machine is sought for a task that failed on one, which could run it again.
 constexpr Duration kSeeksElsewhere = std::chrono::seconds(20);
+/// The maximum time for which the end of a run waits for the number of files on other machines.
+constexpr Duration kCountsMost = std::chrono::seconds(6);
 
 std::string to_json(const cluster::Alloc& alloc) {
   JsonWriter json;
@@ -149,6 +151,37 @@ void Drive::settle_waiting(store::RunState state) {
   }
 }
 
+/// Waits until the workers that have nothing to run know how many files they delete. They limit the
+/// time themselves.
+Status Drive::await_counts() {
+  const auto is_counting = [&](const auto& slot) {
+    return !slot->lost && run_.scheduler->idle(slot->id) && !slot->worker->deleted_files();
+  };
+  const Mono until = run_.env.now() + kCountsMost;
+  while (run_.env.now() < until && std::ranges::any_of(workers_, is_counting)) {
+    BERTH_TRY(run_.env.loop().turn(until));
+    workers_.collect();
+  }
+  return {};
+}
+
+/// Says how many files that trials wrote on other machines were deleted with them, and records it.
+void Drive::report_deleted_files() {
+  std::string text;
+  for (const auto& [host, deleted] : deleted_files_) {
+    if (deleted.files == 0) continue;
+    const bool one = deleted.files == 1;
+    const auto line = fmt::format(
+        "{} file{} ({}) that {} wrote on {} {} not copied back; {} to keep such files",
+        deleted.files, one ? "" : "s", format_bytes(deleted.bytes),
+        run_.record.kind == "experiment" ? "trials" : "tasks", host, one ? "was" : "were",
+        run_.record.kind == "flow" ? "declare outputs" : "write to {checkpoint}");
+    run_.observer.on_note(line);
+    text += line + "\n";
+  }
+  if (!text.empty()) (void)run_.env.replace_file(deleted_files_file(run_.directory), text, 0600);
+}
+
 Result<store::RunRecord> Drive::settle() {
   settled_ = true;
   const store::RunState state = outcome();
@@ -174,8 +207,10 @@ Result<store::RunRecord> Drive::settle() {
                                   .alloc = kept == nullptr ? "" : to_json(kept->lease.alloc),
                                   .last_try = run_.record.last_try});
   BERTH_TRY(recorder_.commit());
+  BERTH_TRY(await_counts());
   if (kept != nullptr) retain();
   BERTH_TRY(give_back());
+  report_deleted_files();
   // An agent that still ends what nobody asks for any more goes when it has.
   for (auto& slot : workers_)
     if (!slot->agent_directory.empty()) slot->worker->finish();

@@ -60,6 +60,10 @@ inline std::string trace_file(const std::string& run) {
 inline std::string waits_file(const std::string& run) {
   return run + "/waits";
 }
+/// A line for each host that says how many files of trials were deleted there.
+inline std::string deleted_files_file(const std::string& run) {
+  return run + "/deleted-files";
+}
 /// The lease directories of the agents that work for the run on this machine.
 inline std::string agents_directory(const std::string& run) {
   return run + "/agents";

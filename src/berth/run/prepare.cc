@@ -115,9 +115,9 @@ Status check_program(Context& context, const experiment::Program& program,
     Error error = fits.error();
     if (context.devices) error.message += machine::unusable_text(*context.devices);
     error.message += machine::enclosing_task_text(*context.env);
-    if (program.resources_line > 0)  // its message begins with the resource's name
+    if (program.resources_line > 0)
       error.message =
-          fmt::format("{}:{}: resources.{}", file, program.resources_line, error.message);
+          fmt::format("{}:{}: resources: {}", file, program.resources_line, error.message);
     return std::unexpected(std::move(error));
   }
   return {};

@@ -5,6 +5,7 @@
 #include "berth/experiment/external.h"
 #include "berth/experiment/transfer.h"
 #include "berth/flow/flow.h"
+#include "berth/run/find_run.h"
 
 namespace berth::run {
 
@@ -32,7 +33,7 @@ Status begin_with(Context& context, const std::vector<std::string>& runs,
                 experiment::kMostEarlier, runs.size());
   const bool external = program.search.method == experiment::Search::Method::external;
   for (const auto& name : runs) {
-    BERTH_ASSIGN(const auto run, context.store->find_run(name));
+    BERTH_ASSIGN(const auto run, find_run(context, name));
     BERTH_ASSIGN(const auto tasks, context.store->tasks(run.id));
     std::vector<experiment::EarlierTrial> latest;
     for (auto task = tasks.rbegin(); task != tasks.rend(); ++task) {

@@ -14,6 +14,7 @@
 #include "berth/cli/server/openapi.h"
 #include "berth/cli/server/page_routes.h"
 #include "berth/run/context.h"
+#include "berth/run/find_run.h"
 #include "berth/run/layout.h"
 
 namespace berth::cli {
@@ -97,7 +98,7 @@ Result<int> dashboard(os::Env& env, const DashboardOptions& given) {
       .files = given.fleets, .profile = given.profile, .planner_name = "the server's fleet"};
   if (!given.run.empty()) {
     BERTH_ASSIGN(const run::Context context, run::open_context(env));
-    BERTH_ASSIGN(const auto run, context.store->find_run(given.run));
+    BERTH_ASSIGN(const auto run, run::find_run(context, given.run));
     options.page = "#/runs/" + run.name;
   }
   return run_service(env, std::move(options));
