@@ -179,7 +179,7 @@ def states():
 # The column of each layer in the picture; its row follows from the includes.
 COLUMNS = {"fleet": 0, "ignore": 1, "os": 2, "resource": 3, "topology": 4, "placement": 5, "fileset": 2, "schedule": 3, "machine": 4.3,
            "cluster": 3.8, "exec": 4.9, "agent": 3, "flow": 4, "store": 5, "remote": 2.2, "api": 1, "experiment": 2.6, "run": 3.5,
-           "engine": 3.5, "library": 2.6, "cli": 2}
+           "engine": 2.9, "library": 2.5, "cli": 2}
 
 
 def includes():
