@@ -23,7 +23,8 @@ class SentFilesTest : public os::PosixTest {
 TEST_F(SentFilesTest, NewAndChangedFilesOfAFolderCountAndItsOtherFilesDoNot) {
   write("folder/train.py", "x");
   write("folder/data/a b.txt", "yy");
-  const fileset::Fileset folder{.entries = {{.path = "data/a b.txt"}, {.path = "train.py"}}};
+  const fileset::Fileset folder{.entries = {{.path = "data/a b.txt", .digest = {}, .target = {}},
+                                            {.path = "train.py", .digest = {}, .target = {}}}};
   ASSERT_TRUE(SentFiles(*env_, path("work")).add_files("folder", folder));
   EXPECT_EQ(written("folder"), WrittenFiles{});
   write("folder/out/model", "12345");
