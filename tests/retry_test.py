@@ -83,7 +83,7 @@ class Attempts(Case):
 
     def test_more_than_the_machine_has(self):
         told = self.run_flow("name: f\nsteps:\n  a: {run: 'true', resources: {mem: '{attempt} * 900T'}}\n", code=3)
-        self.assertRegex(told.err.decode(), r"f\.yaml:3: steps\.a\.resources: mem")
+        self.assertRegex(told.err.decode(), r"f\.yaml:3: steps\.a\.resources: 900T of memory requested")
         total = self.house.json("machine")["total"]["mem"]
         self.run_flow(f"name: f\nsteps:\n  a:\n    run: test {{attempt}} = 2\n    retries: 1\n"
                       f"    resources: {{mem: '{{attempt}} * {{attempt}} * {total // 2}'}}\n")

@@ -95,9 +95,9 @@ class WrongFiles(WrongInput):
             self.file_refused(f"run: {run}\n", ":1:", "run")
 
     def test_more_than_the_machine_has(self):
-        self.file_refused("name: f\nrun: [true]\nresources: {cpu: 1000}\n", ":3:", "resources", "cpu", "1000",
+        self.file_refused("name: f\nrun: [true]\nresources: {cpu: 1000}\n", ":3:", "resources", "1000 cores requested",
                           code=3)
-        for option, resource in (("--mem=900T", "mem"), ("--gpu=64", "gpu"),
+        for option, resource in (("--mem=900T", "900T of memory requested"), ("--gpu=64", "64 GPUs requested"),
                                  ("--resource=unobtainium=1", "unobtainium")):
             self.refused("run", option, "--", "true", code=3, says=resource)
 

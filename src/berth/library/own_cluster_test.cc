@@ -75,7 +75,7 @@ struct Kept : RunObserver {
 class OwnClusterTest : public os::PosixTest {
  protected:
   OwnClusterTest() {
-    auto opened = Runs::open({.state_directory = path("state"), .program = {}});
+    auto opened = Runs::open({.state_directory = path("state"), .program = "/no/berth"});
     EXPECT_TRUE(opened) << opened.error().message;
     runs_.emplace(*std::move(opened));
   }
@@ -109,21 +109,23 @@ TEST_F(OwnClusterTest, RunsASweepAndGivesEverythingBack) {
   EXPECT_EQ(drive("s-2").error().kind, ErrorKind::not_found);
 }
 
-TEST_F(OwnClusterTest, WhoIsToBeToldIsLeftToTheProgramAndThatIsSaid) {
-  const std::string told = "notify: {mail: me@example.com}\n";
+TEST_F(OwnClusterTest, NotificationsAndOnEndWorkAsWithBerthRun) {
+  const std::string notify = "notify: {mail: me@example.com}\n";
   Kept of_sweep, of_flow, of_none;
-  EXPECT_TRUE(drive(sweep(told), &of_sweep));
-  EXPECT_NE(of_sweep.notes.find("s-1: its notify is left to the program"), std::string::npos)
+  EXPECT_TRUE(drive(sweep(notify), &of_sweep));
+  EXPECT_NE(of_sweep.notes.find("s-1: me@example.com is not notified: /no/berth"),
+            std::string::npos)
       << of_sweep.notes;
-  const auto file =
-      put("flow.yaml", "name: f\n" + told + "on_end: 'true'\nsteps: {a: {run: ./x 1}}\n");
+  const auto file = put(
+      "flow.yaml", "name: f\n" + notify + "on_end: echo it is over\nsteps: {a: {run: ./x 1}}\n");
   const auto flow = runs_->record_file(file, {.elsewhere = true});
   ASSERT_TRUE(flow) << flow.error().message;
   EXPECT_TRUE(drive(*flow, &of_flow));
-  EXPECT_NE(of_flow.notes.find("f-1: its notify and on_end are left to"), std::string::npos)
+  EXPECT_NE(of_flow.notes.find("it is over"), std::string::npos) << of_flow.notes;
+  EXPECT_NE(of_flow.notes.find("f-1: me@example.com is not notified"), std::string::npos)
       << of_flow.notes;
   EXPECT_TRUE(drive(sweep(), &of_none));
-  EXPECT_EQ(of_none.notes.find("left to"), std::string::npos) << of_none.notes;
+  EXPECT_EQ(of_none.notes.find("notified"), std::string::npos) << of_none.notes;
 }
 
 TEST_F(OwnClusterTest, OneThatThrowsEndsTheRunWithItsWords) {

@@ -135,8 +135,10 @@ TEST_F(RecorderTest, TheBestScoreIsThatOfWhatIsDurable) {
 }
 
 TEST_F(RecorderTest, OfEqualScoresTheLowerNumberIsTheBestWhicheverEndedFirst) {
+  std::vector<Token> tokens;
+  for (const std::int64_t task : {1, 2, 3}) tokens.push_back(start(task));
   for (const std::int64_t task : {3, 1, 2}) {
-    const Token token = start(task);
+    const Token token = tokens[static_cast<std::size_t>(task - 1)];
     recorder_->add_metric({{task}, token, "score", 0.5});
     end(task, token);
     ASSERT_TRUE(recorder_->commit());
