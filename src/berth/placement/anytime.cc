@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <utility>
 
 #include "berth/placement/ring.h"
 
@@ -93,14 +92,17 @@ class Search {
   /// equals the one with the most neighbours on its NUMA node.
   int nearest(DeviceSet set) const {
     int best = -1;
-    std::pair<std::int64_t, int> most{-1, 0};
+    std::int64_t most = -1;
+    int most_local = 0;  // neighbours on its NUMA node
     for_each(pool_ & ~set, [&](int device) {
       std::int64_t gain = scores_.links(device, set);
       if (question_.objective != Objective::sum)
         for_each(set,
                  [&](int other) { gain = std::min<std::int64_t>(gain, scores_(device, other)); });
-      const std::pair gives{gain, size(scores_.node_of(device) & set)};
-      if (gives > most) most = gives, best = device;
+      if (gain < most) return;
+      const int local = size(scores_.node_of(device) & set);
+      if (gain == most && local <= most_local) return;
+      most = gain, most_local = local, best = device;
     });
     return best;
   }
