@@ -8,11 +8,11 @@
 #include "berth/cli/json_output.h"
 #include "berth/cli/print.h"
 #include "berth/cli/shared_options.h"
+#include "berth/engine/control.h"
 #include "berth/engine/run_state.h"
 #include "berth/run/find_run.h"
 #include "berth/run/living.h"
 #include "berth/run/runner.h"
-#include "berth/run/study.h"
 
 namespace berth::cli {
 namespace {
@@ -77,10 +77,7 @@ Result<int> rm(os::Env& env, const RmOptions& options) {
   // All of them are known and none is in use, or nothing is removed.
   for (const auto& name : options.runs) {
     BERTH_ASSIGN(const auto record, run::find_run(context, name));
-    // A study has no runner: it is in use while a program evaluates one of its trials.
-    const bool in_use = record.kind != run::kStudy || record.counts.running > 0;
-    if (in_use && engine::is_under_way(engine::state_now(env, record)))
-      return fail(ErrorKind::busy, "{} is running; stop it first: berth stop {}", name, name);
+    BERTH_TRY(engine::check_unused(context, record));
     if (!options.force) BERTH_TRY(confirm_removal(context, record));
   }
   for (const auto& name : options.runs) BERTH_TRY(run::remove(context, name, run::IfLiving::end));

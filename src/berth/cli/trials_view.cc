@@ -80,7 +80,7 @@ Table trials_table(const engine::Order& trials, const experiment::Program& progr
     std::string state = engine::state_text(*task);
     for (const auto& bound : program.constraints) {
       if (task->state != store::TaskState::done) break;
-      if (!engine::metric_of(*task, bound.metric))  // it was stopped before it told
+      if (!engine::metric_of(*task, bound.metric))  // it was stopped before it reported this
         state += fmt::format(", without {}", bound.metric);
       else if (!experiment::broken({bound}, task->metrics).empty())
         state += fmt::format(", breaks {}", experiment::constraint_text(bound));

@@ -73,7 +73,7 @@ Comparison::Run summary(const Loaded& loaded, const experiment::Program& program
   return summary;
 }
 
-/// The best score for each setting of the parameters, whatever order they stand in.
+/// The best score for each setting of the parameters, in any order.
 std::map<store::Values, double> by_parameters(const Loaded& loaded,
                                               const experiment::Program& program) {
   std::map<store::Values, double> found;

@@ -170,4 +170,11 @@ Result<std::vector<TaskNumber>> reopen(run::Context& context, const std::string&
   return run::reopen(context, name, scope != RetryScope::failed, spec);
 }
 
+Status check_unused(run::Context& context, const store::RunRecord& run) {
+  const bool may_be_used = run.kind != run::kStudy || run.counts.running > 0;
+  if (!may_be_used || !is_under_way(state_now(*context.env, run, context.state_directory)))
+    return {};
+  return fail(ErrorKind::busy, "{} is running; stop it first: berth stop {}", run.name, run.name);
+}
+
 }  // namespace berth::engine

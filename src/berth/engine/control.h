@@ -41,4 +41,8 @@ enum class RetryScope : std::uint8_t {
 Result<std::vector<TaskNumber>> reopen(run::Context& context, const std::string& name,
                                        RetryScope scope);
 
+/// Checks that a run is not in use, so that run::remove() may remove it. A study has no runner: it
+/// is in use while a program evaluates one of its trials. Errors: busy.
+Status check_unused(run::Context& context, const store::RunRecord& run);
+
 }  // namespace berth::engine

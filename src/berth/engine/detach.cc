@@ -102,8 +102,8 @@ Result<os::Fd> start_berth(const run::Context& context, const std::vector<std::s
   launch.environment_pointers = pointers_to(launch.environment);
   BERTH_ASSIGN(const pid_t pid, start_grandchild(*context.env, launch));
   const auto exited = static_cast<int>(::syscall(SYS_pidfd_open, pid, 0));
-  if (exited < 0) return fail(ErrorKind::io, "{} ended as it started; see {}", launch.program, log);
-  return os::Fd(*context.env, exited);
+  if (exited < 0 && errno != ESRCH) return os::errno_error(errno, "pidfd_open");
+  return exited < 0 ? os::Fd() : os::Fd(*context.env, exited);
 }
 
 Status start_detached(run::Context& context, const store::RunRecord& record) {
@@ -120,11 +120,12 @@ Status start_detached(run::Context& context, const store::RunRecord& record) {
   for (const Mono until = env.now() + kStartTimeout;;) {
     std::array watches{os::Watch{.fd = exited.number()}};
     BERTH_TRY(env.wait(watches, env.now()));
+    const bool has_ended = !exited || watches[0].ready;
     BERTH_ASSIGN(const auto now, context.store->find_run(record.name));
     const bool taken_over = now.epoch > record.epoch;
     // Before the store says that it runs, a berth wait would take how it ended the last time.
     if (taken_over && (store::is_open(now.state) || now.ended != record.ended)) return {};
-    if (watches[0].ready || (!taken_over && env.now() >= until))
+    if (has_ended || (!taken_over && env.now() >= until))
       return fail(ErrorKind::io, "the runner of {} did not start: {}", record.name,
                   log_since(env, log, size_before));
     BERTH_TRY(env.wait({}, env.now() + std::chrono::milliseconds(5)));

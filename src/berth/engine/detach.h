@@ -18,7 +18,8 @@ namespace berth::engine {
 Status start_detached(run::Context& context, const store::RunRecord& record);
 
 /// Starts `berth` with these arguments in a separate session. It appends its output to the file
-/// `log`. Returns a descriptor that is readable when the process has ended. Errors: not_found,
+/// `log`. Returns a descriptor that is readable when the process has ended; an empty one
+/// if it has ended already. Errors: not_found,
 /// full.
 Result<os::Fd> start_berth(const run::Context& context, const std::vector<std::string>& arguments,
                            const std::string& log);

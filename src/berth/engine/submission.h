@@ -90,8 +90,8 @@ struct Submission {
 /// Receives a sentence for the user.
 using Note = std::function<void(const std::string& note)>;
 
-/// Reads the file and applies the request. Errors: invalid, if the request does not fit the kind of
-/// file; invalid; not_found.
+/// Reads the file and applies the request. Errors: not_found; invalid, also if the request does not
+/// fit the kind of file.
 Result<Submission> read_submission(os::Env& env, const RunRequest& request);
 
 /// Checks what can be known before anything starts, and completes the submission. What remote

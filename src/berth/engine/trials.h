@@ -16,7 +16,7 @@ using Order = std::vector<const store::TaskRecord*>;
 /// The score of a trial that is done and keeps all constraints: its last value of the goal's
 /// metric.
 std::optional<double> score_of(const store::TaskRecord& task, const experiment::Program& program);
-/// The done trial with the best score; nullptr when there is none.
+/// The done trial with the best score; nullptr if no trial has a score.
 const store::TaskRecord* best_task(const std::vector<store::TaskRecord>& tasks,
                                    const experiment::Program& program);
 /// A line such as "best digits-3/17  accuracy 0.983  lr 0.19  width 64".
@@ -63,8 +63,8 @@ Order front_of(const Order& trials, const experiment::Program& program);
 Order sorted_trials(const std::vector<store::TaskRecord>& tasks,
                     const experiment::Program& program);
 /// Sorts by "task", "time", "state", or by a parameter or metric ("params.x", "metrics.x" where
-/// both have the name), the least first, but the best first for the goal's metric; trials without a
-/// value come last. invalid: no trial has it.
+/// both have the name), the lowest first, but the best first for the goal's metric; trials without
+/// a value come last. invalid: no trial has it.
 Result<Order> sorted_trials(const std::vector<store::TaskRecord>& tasks,
                             const experiment::Program& program, std::string_view key);
 

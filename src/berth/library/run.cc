@@ -159,6 +159,8 @@ Result<engine::RunRequest> request_of(const std::string& file, const FileOptions
   request.parallel = options.parallel;
   request.retries = options.retries;
   if (options.timeout.count() > 0) request.timeout = options.timeout;
+  if (options.allow_failures.value_or(0) < 0)
+    return fail(ErrorKind::invalid, "allow_failures: expected at least 0");
   request.allow_failures = options.allow_failures;
   request.clusters = options.clusters;
   request.warm_start = options.warm_start;
@@ -302,8 +304,8 @@ Result<std::vector<std::string>> Runs::reopen(const std::string& name, bool all)
 }
 
 Status Runs::remove(const std::string& name) {
-  BERTH_ASSIGN(const auto run, find(name));
-  if (run.goes_on()) return fail(ErrorKind::busy, "{} is running; stop it first", name);
+  BERTH_ASSIGN(const auto record, state_->context.store->find_run(name));
+  BERTH_TRY(engine::check_unused(state_->context, record));
   return run::remove(state_->context, name, run::IfLiving::refuse);
 }
 
