@@ -19,7 +19,7 @@ import words  # noqa: E402
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 # The layers, lowest first: a file may include headers of its own layer and of those to its left.
 LAYERS = ["base", "resource", "topology", "placement", "fleet", "schedule", "ignore", "os", "fileset", "machine",
-           "exec", "store", "cluster", "agent", "remote", "flow", "experiment", "run", "engine", "library", "api", "cli"]
+           "exec", "store", "cluster", "agent", "remote", "flow", "experiment", "run", "engine", "render", "library", "api", "cli"]
 PURE = {"base", "resource", "topology", "placement", "fleet", "schedule", "ignore"}
 # Calls that reach files, processes or clocks: only os/ may contain them.
 WORLD = re.compile(r"#include <(unistd|fcntl|sys/(?!types)[a-z]+|signal|csignal|poll|sched|dirent|fstream|filesystem|thread)"

@@ -5,8 +5,8 @@
 #include "berth/cli/options.h"
 #include "berth/cli/print.h"
 #include "berth/cli/shared_options.h"
-#include "berth/cli/table.h"
 #include "berth/engine/analysis.h"
+#include "berth/render/table.h"
 
 namespace berth::cli {
 namespace {
@@ -52,8 +52,8 @@ std::string or_dash(std::int64_t amount, const std::string& text) {
 }
 
 std::string advice_text(const std::vector<run::StepAdvice>& all) {
-  Table table({"step", "attempts", "mem asked", "peak", "mem", "cpu asked", "used", "cpu",
-               "longest", "timeout"});
+  render::Table table({"step", "attempts", "mem asked", "peak", "mem", "cpu asked", "used", "cpu",
+                       "longest", "timeout"});
   for (const auto& of : all) {
     if (of.attempts == 0) continue;
     table.add(
@@ -64,7 +64,7 @@ std::string advice_text(const std::vector<run::StepAdvice>& all) {
          or_dash(of.cpu, format_milli(of.cpu_used)), or_dash(of.cpu, format_milli(of.cpu)),
          format_duration(of.longest), fmt::format("{}m", of.timeout / std::chrono::minutes(1))});
   }
-  std::string text = table.empty() ? "" : table.text();
+  std::string text = table.empty() ? "" : render::to_text(table);
   for (const auto& of : all)
     if (of.attempts == 0) text += fmt::format("{}: no successful attempt is known\n", of.step);
   if (table.empty()) return text;

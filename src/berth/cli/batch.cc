@@ -8,13 +8,13 @@
 #include "berth/base/text.h"
 #include "berth/cli/json_output.h"
 #include "berth/cli/print.h"
-#include "berth/cli/table.h"
 #include "berth/engine/detach.h"
 #include "berth/engine/run_json.h"
 #include "berth/engine/run_record.h"
 #include "berth/engine/run_state.h"
 #include "berth/engine/shown_run.h"
 #include "berth/flow/notation.h"
+#include "berth/render/table.h"
 #include "berth/run/run_labels.h"
 
 namespace berth::cli {
@@ -164,7 +164,7 @@ Result<int> drive_batch(os::Env& env, run::Context& context,
     if (!open.empty()) BERTH_TRY(env.wait({}, env.now() + kLookEvery));
   }
   bool failed = false, stopped = false;
-  Table table({"row", "run", "state", "tasks"});
+  render::Table table({"row", "run", "state", "tasks"});
   for (std::size_t i = 0; i < runs.size(); ++i) {
     if (ended[i].state.empty()) {  // not begun
       BERTH_ASSIGN(auto record, context.store->find_run(runs[i].name));
@@ -178,7 +178,7 @@ Result<int> drive_batch(os::Env& env, run::Context& context,
       print_error(fmt::format("resume it with: berth resume {}\n", record.name));
     if (state == "failed") print_error(fmt::format("see: berth show {}\n", record.name));
   }
-  print(json ? engine::runs_json(ended) : table.text());
+  print(json ? engine::runs_json(ended) : render::to_text(table));
   if (stopping) return exit_code(ErrorKind::interrupted);
   return failed ? 1 : stopped ? exit_code(ErrorKind::busy) : 0;
 }

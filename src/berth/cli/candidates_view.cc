@@ -4,7 +4,7 @@
 
 #include "berth/base/text.h"
 #include "berth/cli/fleet_view.h"
-#include "berth/cli/table.h"
+#include "berth/render/table.h"
 
 namespace berth::cli {
 namespace {
@@ -34,8 +34,8 @@ std::string why_text(const fleet::System& system, const fleet::Server& server,
 }  // namespace
 
 std::string candidates_text(const fleet::System& system, const fleet::Candidates& all) {
-  Table table({"server", "accelerator", "replicas", "batch", "req/min each", "cost", "ITL ms",
-               "TTFT ms", "W", "value", "why"});
+  render::Table table({"server", "accelerator", "replicas", "batch", "req/min each", "cost",
+                       "ITL ms", "TTFT ms", "W", "value", "why"});
   for (std::size_t s = 0; s < all.servers.size(); ++s) {
     const auto of = all.of(s);
     const fleet::Server& server = system.servers.at(all.servers[s]);
@@ -52,7 +52,7 @@ std::string candidates_text(const fleet::System& system, const fleet::Candidates
                    why_text(system, server, all.types[all.type_of[a]], *c)});
     }
   }
-  return table.text();
+  return render::to_text(table);
 }
 
 }  // namespace berth::cli

@@ -9,8 +9,8 @@
 #include "berth/cli/cluster_ssh.h"
 #include "berth/cli/print.h"
 #include "berth/cli/shared_options.h"
-#include "berth/cli/table.h"
 #include "berth/remote/ssh.h"
+#include "berth/render/table.h"
 
 namespace berth::cli {
 namespace {
@@ -172,7 +172,7 @@ Result<int> probe_clusters(os::Env& env, const ClusterOptions& options) {
 
 Result<int> list_clusters(os::Env& env, const ClusterOptions& options) {
   BERTH_ASSIGN(const auto entries, entries_of(env, options));
-  Table table({"cluster", "kind", "lease", "hosts"});
+  render::Table table({"cluster", "kind", "lease", "hosts"});
   JsonWriter json;
   json.object().add("version", 1).key("clusters").array();
   int code = 0;
@@ -193,7 +193,7 @@ Result<int> list_clusters(os::Env& env, const ClusterOptions& options) {
   if (options.json)
     print(json.end().end().take() + "\n");
   else
-    print(table.empty() ? none : table.text());
+    print(table.empty() ? none : render::to_text(table));
   return code;
 }
 
@@ -294,7 +294,7 @@ std::string cleaned_json(const CleanedAll& all, bool dry_run) {
 }
 
 std::string cleaned_text(const CleanedAll& all, bool dry_run) {
-  Table table({"host", "leases", "objects", dry_run ? "would free" : "freed"});
+  render::Table table({"host", "leases", "objects", dry_run ? "would free" : "freed"});
   std::string errors;
   for (const auto& [host, cleaned] : all.hosts) {
     if (cleaned)
@@ -303,7 +303,7 @@ std::string cleaned_text(const CleanedAll& all, bool dry_run) {
     else
       errors += fmt::format("{}: {}\n", host, cleaned.error().message);
   }
-  std::string text = (table.empty() ? "" : table.text()) + errors;
+  std::string text = (table.empty() ? "" : render::to_text(table)) + errors;
   for (const auto& one : all.ended) text += fmt::format("ended {} of {}\n", one.id, one.run);
   return text.empty() ? "nothing was left\n" : text;
 }

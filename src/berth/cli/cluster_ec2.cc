@@ -4,8 +4,8 @@
 
 #include "berth/base/json_writer.h"
 #include "berth/base/text.h"
-#include "berth/cli/table.h"
 #include "berth/engine/run_state.h"
+#include "berth/render/table.h"
 #include "berth/run/runner.h"
 
 namespace berth::cli {
@@ -40,13 +40,13 @@ bool Ec2Probed::good() const {
 }
 
 std::string to_text(const Ec2Probed& probed) {
-  Table may({"cluster", "EC2 action", "allowed"});
+  render::Table may({"cluster", "EC2 action", "allowed"});
   for (const auto& one : probed.permissions)
     may.add({probed.cluster, one.action, one.allowed ? "yes" : one.allowed.error().message});
-  Table runs({"instance", "run", "type", "state", "address"});
+  render::Table runs({"instance", "run", "type", "state", "address"});
   for (const auto& one : probed.instances)
     runs.add({one.id, one.run, one.type, one.state, one.address});
-  return may.text() + (runs.empty() ? "" : runs.text());
+  return render::to_text(may) + (runs.empty() ? "" : render::to_text(runs));
 }
 
 std::string to_json(const remote::Ec2Found& one) {

@@ -4,9 +4,9 @@
 #include "berth/base/text.h"
 #include "berth/base/units.h"
 #include "berth/cli/cluster_ssh.h"
-#include "berth/cli/table.h"
 #include "berth/remote/slurm_commands.h"
 #include "berth/remote/slurm_entry.h"
+#include "berth/render/table.h"
 
 namespace berth::cli {
 namespace {
@@ -44,8 +44,8 @@ std::string to_text(const SlurmProbed& probed) {
     return fmt::format("{}: {}\n", probed.cluster, probed.partitions.error().message);
   const std::string error = probed.entry ? "" : probed.entry.error().message + "\n";
   if (probed.partitions->empty()) return error;
-  Table table({"cluster", "partition", "nodes", "idle", "down", "cpu free", "mem free", "GPUs free",
-               "types", "time limit"});
+  render::Table table({"cluster", "partition", "nodes", "idle", "down", "cpu free", "mem free",
+                       "GPUs free", "types", "time limit"});
   for (const auto& each : *probed.partitions) {
     std::vector<std::string> types;
     for (const auto& [type, count] : each.gpus) types.push_back(gpus_text(count, type));
@@ -55,7 +55,7 @@ std::string to_text(const SlurmProbed& probed) {
          of(each, Known::cpu, "cpu"), of(each, Known::mem, "mem"), of(each, Known::gpu, "gpu"),
          join(types, ", "), limit(each)});
   }
-  return table.text() + error;
+  return render::to_text(table) + error;
 }
 
 std::string to_json(const SlurmProbed& probed) {

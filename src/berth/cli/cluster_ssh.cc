@@ -5,8 +5,8 @@
 #include "berth/base/json_writer.h"
 #include "berth/base/text.h"
 #include "berth/base/units.h"
-#include "berth/cli/table.h"
 #include "berth/os/loop.h"
+#include "berth/render/table.h"
 
 namespace berth::cli {
 namespace {
@@ -62,7 +62,7 @@ Result<std::vector<HostProbed>> probe_hosts(os::Env& env, const remote::ClusterE
 }
 
 std::string to_text(const std::vector<HostProbed>& probed) {
-  Table table({"cluster", "host", "free", "GPUs", "system", "used by"});
+  render::Table table({"cluster", "host", "free", "GPUs", "system", "used by"});
   std::string errors;  // not in the table: a long one would move all other columns
   for (const auto& [cluster, host, offer] : probed) {
     if (!offer) {
@@ -75,7 +75,7 @@ std::string to_text(const std::vector<HostProbed>& probed) {
     table.add({cluster, host, amounts_text(offer->free.resources, offer->total.resources),
                gpus_text(offer->devices), offer->system, join(holders, ", ")});
   }
-  return (table.empty() ? "" : table.text()) + errors;
+  return (table.empty() ? "" : render::to_text(table)) + errors;
 }
 
 std::string to_json(const HostProbed& probed) {

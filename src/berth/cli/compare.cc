@@ -7,9 +7,9 @@
 #include "berth/cli/options.h"
 #include "berth/cli/print.h"
 #include "berth/cli/shared_options.h"
-#include "berth/cli/table.h"
 #include "berth/engine/run_json.h"
 #include "berth/engine/trials.h"
+#include "berth/render/table.h"
 
 namespace berth::cli {
 namespace {
@@ -40,8 +40,8 @@ std::string time_text(const std::optional<Duration>& time) {
 }
 
 std::string runs_side_by_side(const engine::Comparison& comparison) {
-  Table table({"run", "state", "done", "failed", "best " + comparison.metric, "trial", "median",
-               "trial time", "took"});
+  render::Table table({"run", "state", "done", "failed", "best " + comparison.metric, "trial",
+                       "median", "trial time", "took"});
   for (const auto& each : comparison.runs) {
     const auto& record = each.run.record;
     table.add({record.name, each.run.state, fmt::format("{}", record.counts.done),
@@ -49,7 +49,7 @@ std::string runs_side_by_side(const engine::Comparison& comparison) {
                each.best ? each.best->label : "-", number_text(each.median), time_text(each.trial),
                time_text(each.took)});
   }
-  return table.text();
+  return render::to_text(table);
 }
 
 /// The parameters of the best trials: a row each, a column a run.
@@ -59,9 +59,9 @@ std::string best_side_by_side(const engine::Comparison& comparison) {
     if (each.best) best.push_back(&*each.best);
   const auto names = engine::parameter_names(best);
   if (names.empty()) return "";
-  std::vector<std::string> head{"best trial's"};
+  std::vector<render::Column> head{"best trial's"};
   for (const auto& each : comparison.runs) head.push_back(each.run.record.name);
-  Table table(head);
+  render::Table table(head);
   for (const auto& name : names) {
     std::vector<std::string> row{name};
     for (const auto& each : comparison.runs)
@@ -69,7 +69,7 @@ std::string best_side_by_side(const engine::Comparison& comparison) {
                               : "-");
     table.add(std::move(row));
   }
-  return "\n" + table.text();
+  return "\n" + render::to_text(table);
 }
 
 std::string shared_side_by_side(const engine::Comparison& comparison) {
@@ -77,10 +77,10 @@ std::string shared_side_by_side(const engine::Comparison& comparison) {
   std::vector<store::TaskRecord> settings;  // as trials, whose parameters may differ
   for (const auto& shared : comparison.shared) settings.emplace_back().params = shared.params;
   const auto names = engine::parameter_names(engine::in_turn(settings));
-  std::vector<std::string> head = names;
+  std::vector<render::Column> head(names.begin(), names.end());
   for (const auto& each : comparison.runs) head.push_back(each.run.record.name);
-  Table table(head);
-  const std::size_t rows = std::min(kMostRows, comparison.shared.size());
+  render::Table table(head);
+  const std::size_t rows = std::min(render::kMostRows, comparison.shared.size());
   for (std::size_t i = 0; i < rows; ++i) {
     std::vector<std::string> row;
     for (const auto& name : names)
@@ -93,7 +93,8 @@ std::string shared_side_by_side(const engine::Comparison& comparison) {
       "{} of the parameters in common ({}{}):\n"
       "{}",
       comparison.metric, comparison.shared.size(),
-      rows < comparison.shared.size() ? fmt::format(", the best {}", rows) : "", table.text());
+      rows < comparison.shared.size() ? fmt::format(", the best {}", rows) : "",
+      render::to_text(table));
 }
 
 Result<int> compare(os::Env& env, const CompareOptions& options) {

@@ -7,9 +7,9 @@
 #include "berth/base/json_writer.h"
 #include "berth/base/text.h"
 #include "berth/base/units.h"
-#include "berth/cli/table.h"
 #include "berth/error.h"
 #include "berth/machine/group_plan.h"
+#include "berth/render/table.h"
 #include "berth/run/context.h"
 #include "berth/run/prepare.h"
 

@@ -5,7 +5,7 @@
 
 #include "berth/base/json_writer.h"
 #include "berth/base/text.h"
-#include "berth/cli/table.h"
+#include "berth/render/table.h"
 
 namespace berth::cli {
 namespace {
@@ -32,7 +32,7 @@ std::string time_text(double ms) {
 }
 
 std::string parameters_text(const fleet::Fit& fit) {
-  Table table({"parameter", "ms", "± standard error", "after the next two"});
+  render::Table table({"parameter", "ms", "± standard error", "after the next two"});
   for (std::size_t i = 0; i < fleet::kTerms; ++i) {
     const double value = fit.parameters.ms.at(i);
     const auto part = [&](double of) {
@@ -47,20 +47,20 @@ std::string parameters_text(const fleet::Fit& fit) {
                                      : part(fit.standard_error->at(i)),
                part(fit.next.standard_error.at(i))});
   }
-  return table.text();
+  return render::to_text(table);
 }
 
 std::string errors_text(const std::vector<fleet::PhaseErrors>& errors, std::string_view of) {
-  Table table({fmt::format("relative error of {}", of), "median", "90 %", "measurements"});
+  render::Table table({fmt::format("relative error of {}", of), "median", "90 %", "measurements"});
   for (const auto& each : errors)
     table.add({std::string(fleet::name(each.phase)), percent(each.median), percent(each.p90),
                fmt::format("{}", each.count)});
-  return table.empty() ? "" : table.text();
+  return table.empty() ? "" : render::to_text(table);
 }
 
 std::string points_text(const std::vector<fleet::PointCheck>& points) {
-  Table table({"point", "req/s", "in parallel", "in", "out", "ITL ms", "fitted", "error", "TTFT ms",
-               "fitted", "error"});
+  render::Table table({"point", "req/s", "in parallel", "in", "out", "ITL ms", "fitted", "error",
+                       "TTFT ms", "fitted", "error"});
   for (const auto& p : points)
     table.add({p.name + (p.held_out ? " (held out)" : ""), fmt::format("{:.2f}", p.rate_per_s),
                p.concurrency > 0 ? fmt::format("{:.1f}", p.concurrency) : "-",
@@ -68,7 +68,7 @@ std::string points_text(const std::vector<fleet::PointCheck>& points) {
                time_text(p.itl_ms), time_text(p.predicted_itl_ms),
                error_text(p.predicted_itl_ms, p.itl_ms), time_text(p.ttft_ms),
                time_text(p.predicted_ttft_ms), error_text(p.predicted_ttft_ms, p.ttft_ms)});
-  return table.empty() ? "" : table.text();
+  return table.empty() ? "" : render::to_text(table);
 }
 
 /// Bars of what was measured, and a mark where the fit has it.

@@ -10,10 +10,10 @@
 #include "berth/base/url.h"
 #include "berth/cli/json_output.h"
 #include "berth/cli/print.h"
-#include "berth/cli/table.h"
 #include "berth/engine/flow_steps.h"
 #include "berth/engine/run_record.h"
 #include "berth/flow/elsewhere.h"
+#include "berth/render/table.h"
 #include "berth/run/flow_plan.h"
 
 namespace berth::cli {
@@ -61,13 +61,13 @@ std::size_t side_by_side(const machine::Host& host, const run::StepPlan& step) {
 }  // namespace
 
 std::string steps_table(const std::vector<engine::StepCounts>& steps) {
-  Table table(
+  render::Table table(
       {"step", "tasks", "done", "cached", "skipped", "running", "failed", "waiting", "stopped"});
   for (const auto& [name, counts, known] : steps)
     table.add({name, known ? fmt::format("{}", counts.total()) : "?", number(counts.done),
                number(counts.cached), number(counts.skipped), number(counts.running),
                number(counts.failed), number(counts.waiting), number(counts.stopped)});
-  return table.text();
+  return render::to_text(table);
 }
 
 std::string graph_text(const flow::Flow& flow, const std::vector<engine::StepCounts>& steps) {
@@ -153,12 +153,12 @@ Result<int> show_flow_plan(run::Context& context, run::FlowProgram program,
     print(flow_plan_json(program.name, plan, widths, missing));
     return 0;
   }
-  Table table({"step", "cached", "run", "later", "skipped", "each", "in parallel"});
+  render::Table table({"step", "cached", "run", "later", "skipped", "each", "in parallel"});
   for (std::size_t i = 0; i < plan.size(); ++i)
     table.add({plan[i].name, number(plan[i].cached), number(plan[i].runs),
                plan[i].unfolded ? number(plan[i].later) : "?", number(plan[i].skipped),
                to_string(plan[i].resources), fmt::format("{}", widths[i])});
-  print(table.text());
+  print(table);
   print(
       "cached: found in the cache; run: would start immediately; later: after these (?: how many "
       "is not known yet)\n");
@@ -167,9 +167,10 @@ Result<int> show_flow_plan(run::Context& context, run::FlowProgram program,
   std::size_t rows = 0;
   for (const auto& step : plan)
     for (const auto& task : step.tasks)
-      if (++rows <= kMostRows)
+      if (++rows <= render::kMostRows)
         print(fmt::format("\n{}: {}\n  {}\n", task.name, task.command, join(task.because, "\n  ")));
-  if (rows > kMostRows) print(fmt::format("\n… {} more: --json\n", rows - kMostRows));
+  if (rows > render::kMostRows)
+    print(fmt::format("\n… {} more: --json\n", rows - render::kMostRows));
   for (const auto& step : plan)
     for (const auto& why : step.refused)
       print(fmt::format("{}: would be refused: {}\n", step.name, why));

@@ -12,7 +12,6 @@
 #include "berth/cli/print.h"
 #include "berth/cli/screen.h"
 #include "berth/cli/state_line.h"
-#include "berth/cli/table.h"
 #include "berth/cli/trials_view.h"
 #include "berth/engine/detach.h"
 #include "berth/engine/drive.h"
@@ -22,6 +21,7 @@
 #include "berth/engine/run_record.h"
 #include "berth/engine/run_state.h"
 #include "berth/engine/trials.h"
+#include "berth/render/table.h"
 #include "berth/run/clusters.h"
 #include "berth/run/find_run.h"
 #include "berth/run/run_end.h"
@@ -35,12 +35,12 @@ namespace {
 Status print_failures(run::Context& context, const store::RunRecord& record,
                       const std::vector<store::TaskRecord>& tasks) {
   constexpr std::size_t kMostWhole = 3;
-  BERTH_ASSIGN(const auto failures, engine::failures_of(context, record, tasks, kMostRows));
+  BERTH_ASSIGN(const auto failures, engine::failures_of(context, record, tasks, render::kMostRows));
   for (std::size_t i = 0; i < failures.size(); ++i)
     print(i < kMostWhole ? failure_text(failures[i])
                          : fmt::format("{} failed: {}; berth why {}\n", failures[i].id,
                                        failures[i].cause, failures[i].id));
-  if (record.counts.failed > static_cast<std::int64_t>(kMostRows))
+  if (record.counts.failed > static_cast<std::int64_t>(render::kMostRows))
     print(fmt::format("… all {}: berth show {}\n", record.counts.failed, record.name));
   return {};
 }
@@ -68,8 +68,8 @@ Status print_flow(const store::RunRecord& record, const std::vector<store::TaskR
 
 Status print_trials(const store::RunRecord& record, const std::vector<store::TaskRecord>& tasks) {
   BERTH_ASSIGN(const auto program, experiment::from_json_text(record.spec_json));
-  print(trials_table(engine::sorted_trials(tasks, program), program, kMostRows));
-  if (tasks.size() > kMostRows)
+  print(trials_table(engine::sorted_trials(tasks, program), program, render::kMostRows));
+  if (tasks.size() > render::kMostRows)
     print(fmt::format("… all {}: berth show {}\n", tasks.size(), record.name));
   return {};
 }
@@ -83,7 +83,7 @@ Result<int> conclude(os::Env& env, run::Context& context, const store::RunRecord
     BERTH_ASSIGN(const auto tasks, context.store->tasks(record.id));
     if (json) {
       BERTH_ASSIGN(auto used, context.store->usage(record.id));
-      BERTH_ASSIGN(auto failures, engine::failures_of(context, record, tasks, kMostRows));
+      BERTH_ASSIGN(auto failures, engine::failures_of(context, record, tasks, render::kMostRows));
       print(engine::show_json(
           {record, engine::state_now(env, record), std::move(used), std::move(failures)}, tasks));
     } else {

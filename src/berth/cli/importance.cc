@@ -5,8 +5,8 @@
 #include "berth/cli/options.h"
 #include "berth/cli/print.h"
 #include "berth/cli/shared_options.h"
-#include "berth/cli/table.h"
 #include "berth/engine/analysis.h"
+#include "berth/render/table.h"
 
 namespace berth::cli {
 namespace {
@@ -44,7 +44,7 @@ std::string importance_json(const engine::ImportanceReport& report) {
 
 void print_importances(const engine::ImportanceReport& report) {
   const experiment::Importances& found = report.found;
-  Table table({"parameter", "share", "±", "trials", ""});
+  render::Table table({"parameter", "share", "±", "trials", ""});
   const auto percent = [](double part) { return fmt::format("{:.1f} %", 100 * part); };
   for (const auto& each : found.parameters)
     table.add({each.parameter, percent(each.share), percent(each.deviation),
@@ -53,7 +53,7 @@ void print_importances(const engine::ImportanceReport& report) {
                                 : std::string(static_cast<std::size_t>(
                                                   std::lround(30 * std::min(1.0, each.share))),
                                               '#')});
-  print(table.text());
+  print(table);
   print(fmt::format("{} are due to combinations of parameters\n", percent(found.together)));
   print(fmt::format(
       "share of variance of {} (fANOVA, a forest of 64 trees on {} trials{}); it "

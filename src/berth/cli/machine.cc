@@ -8,8 +8,8 @@
 #include "berth/cli/machine_report.h"
 #include "berth/cli/options.h"
 #include "berth/cli/print.h"
-#include "berth/cli/table.h"
 #include "berth/machine/groups.h"
+#include "berth/render/table.h"
 
 namespace berth::cli {
 namespace {
@@ -30,7 +30,7 @@ struct MachineOptions {
 };
 
 std::string devices_text(const MachineReport& report) {
-  Table table({"GPU", "model", "memory", "free", "slots", "free", "numa", "UUID", ""});
+  render::Table table({"GPU", "model", "memory", "free", "slots", "free", "numa", "UUID", ""});
   for (const auto& share : report.devices.shares) {
     const auto& known = report.devices.topology.devices;
     const auto device = std::ranges::find(known, share.uuid, &topology::Device::uuid);
@@ -52,16 +52,16 @@ std::string devices_text(const MachineReport& report) {
                fmt::format("{}", free.slots), share.node < 0 ? "?" : fmt::format("{}", share.node),
                share.uuid, state});
   }
-  return table.empty() ? "" : "\n" + table.text();
+  return table.empty() ? "" : "\n" + render::to_text(table);
 }
 
 std::string report_text(const MachineReport& report, Wall now) {
   const machine::Capacity& capacity = report.capacity;
-  Table table({"resource", "total", "free", "used", "from"});
+  render::Table table({"resource", "total", "free", "used", "from"});
   capacity.total.each([&](std::string_view name, std::int64_t total) {
     std::string from;
     if (name == "cpu")
-      from = fmt::format("{} (cores {})", capacity.cpu_from, ranges_text(capacity.cores));
+      from = fmt::format("{} (cores {})", capacity.cpu_from, render::ranges_text(capacity.cores));
     if (name == "mem") from = capacity.mem_from;
     if (name == "disk")
       from = fmt::format("volume of {}, {} kept free", capacity.disk_path,
@@ -71,7 +71,7 @@ std::string report_text(const MachineReport& report, Wall now) {
                format_amount(name, report.free.get(name)),
                format_amount(name, report.held.get(name)), from.empty() ? "machine file" : from});
   });
-  std::string text = table.text();
+  std::string text = render::to_text(table);
   if (report.overdrawn) text += "more is allocated than the machine has now: a limit shrank\n";
   if (capacity.inodes_short) text += "the volume has almost no free inodes: disk is treated as 0\n";
   text += limits_text(report.limits);
@@ -145,7 +145,7 @@ LimitsReport expect_limits(os::Env& env) {
 }
 
 std::string holders_text(const MachineReport& report, Wall now, std::string_view nobody) {
-  Table holders({"who", "what", "on", "since", "pid", ""});
+  render::Table holders({"who", "what", "on", "since", "pid", ""});
   std::string reasons;
   std::size_t waiting = 0;
   for (const auto& entry : report.entries) {
@@ -161,7 +161,7 @@ std::string holders_text(const MachineReport& report, Wall now, std::string_view
     holders.add({entry.label, to_string(entry.block.resources), join(devices, ","),
                  format_duration(now - entry.since), fmt::format("{}", entry.holder.pid), state});
   }
-  return holders.empty() ? std::string(nobody) : holders.text() + reasons;
+  return holders.empty() ? std::string(nobody) : render::to_text(holders) + reasons;
 }
 
 void expect_starts(run::Context& context, MachineReport& report) {

@@ -4,7 +4,7 @@
 
 #include "berth/base/text.h"
 #include "berth/cli/fleet_input.h"
-#include "berth/cli/table.h"
+#include "berth/render/table.h"
 
 namespace berth::cli {
 namespace {
@@ -115,11 +115,12 @@ Result<std::vector<fleet::Manifest>> write_manifests(os::Env& env, const fleet::
 std::string manifests_text(const std::vector<fleet::Manifest>& written,
                            const ManifestChoices& given) {
   if (written.empty()) return {};
-  Table table({"server", "accelerator", "replicas", "manifest"});
+  render::Table table({"server", "accelerator", "replicas", "manifest"});
   for (const auto& manifest : written)
     table.add({manifest.server, manifest.accelerator, fmt::format("{}", manifest.replicas),
                manifest.file});
-  return fmt::format("\n{}\nkubectl apply -f {}\n", table.text(), shell_quote(*given.directory));
+  return fmt::format("\n{}\nkubectl apply -f {}\n", render::to_text(table),
+                     shell_quote(*given.directory));
 }
 
 }  // namespace berth::cli

@@ -7,10 +7,10 @@
 #include "berth/cli/json_output.h"
 #include "berth/cli/print.h"
 #include "berth/cli/shared_options.h"
-#include "berth/cli/table.h"
 #include "berth/machine/device_health.h"
 #include "berth/machine/ledger.h"
 #include "berth/placement/placement.h"
+#include "berth/render/table.h"
 #include "berth/topology/topology.h"
 
 namespace berth::cli {
@@ -147,7 +147,7 @@ std::vector<int> indices(const topology::Topology& topology, DeviceSet set) {
 
 /// The numbers of devices, such as "0,2-5".
 std::string names(const topology::Topology& topology, DeviceSet set) {
-  return set == 0 ? "none" : ranges_text(indices(topology, set));
+  return set == 0 ? "none" : render::ranges_text(indices(topology, set));
 }
 
 /// The set of the one device with that UUID or index; empty where there is none.
@@ -248,17 +248,18 @@ std::string health_text(const topology::Device& device) {
 }
 
 std::string placement_text(const PlacementReport& report) {
-  std::string text = fmt::format("devices    {}\n", ranges_text(report.devices));
+  std::string text = fmt::format("devices    {}\n", render::ranges_text(report.devices));
   for (const auto& uuid : report.uuids) text += fmt::format("           {}\n", uuid);
   text += fmt::format(
       "score      {} ({}, {}{})\n", report.score, report.policy, report.objective,
       report.bound > report.score ? fmt::format(", at most {} is possible", report.bound) : "");
   if (report.held && !report.held->empty())
-    text += fmt::format("in use     {} (--all includes them)\n", ranges_text(*report.held));
+    text += fmt::format("in use     {} (--all includes them)\n", render::ranges_text(*report.held));
   if (report.partition_score) text += fmt::format("partition  {}\n", *report.partition_score);
   if (report.alternative)
-    text += fmt::format("best other {}, score {}\n", ranges_text(report.alternative->devices),
-                        report.alternative->score);
+    text +=
+        fmt::format("best other {}, score {}\n", render::ranges_text(report.alternative->devices),
+                    report.alternative->score);
   for (const auto& [count, score] : report.remaining)
     if (score)
       text += fmt::format("the remaining devices offer {} devices with score {}\n", count, *score);
@@ -272,13 +273,13 @@ Result<int> topo(os::Env& env, const TopoOptions& options) {
     return 0;
   }
   print(topology.name + "\n");
-  Table table({"GPU", "model", "memory", "NUMA", "health", "UUID"});
+  render::Table table({"GPU", "model", "memory", "NUMA", "health", "UUID"});
   for (const auto& device : topology.devices)
     table.add({fmt::format("{}", device.index), device.model.empty() ? "-" : device.model,
                device.memory > 0 ? format_bytes(device.memory) : "-",
                device.numa >= 0 ? fmt::format("{}", device.numa) : "-", health_text(device),
                device.uuid});
-  print(table.text() + "\n" + topology::matrix_text(topology));
+  print(render::to_text(table) + "\n" + topology::matrix_text(topology));
   for (const auto& note : topology.notes) print(fmt::format("note: {}\n", note));
   if (!topology.source.empty()) print(fmt::format("\nsource: {}\n", topology.source));
   return 0;

@@ -15,8 +15,8 @@
 #include "berth/cli/plan_start.h"
 #include "berth/cli/print.h"
 #include "berth/cli/shared_options.h"
-#include "berth/cli/table.h"
 #include "berth/fleet/fleet.h"
+#include "berth/render/table.h"
 
 namespace berth::cli {
 namespace {
@@ -156,7 +156,8 @@ std::string accelerators_text(const fleet::Assignment& planned) {
 
 /// What every server gets, in 80 columns.
 std::string servers_text(const fleet::System& system, const fleet::Plan& plan) {
-  Table table({"server", "accelerator", "replicas", "cost", "TTFT/SLO ms", "ITL/SLO ms", "change"});
+  render::Table table(
+      {"server", "accelerator", "replicas", "cost", "TTFT/SLO ms", "ITL/SLO ms", "change"});
   std::string notes;
   for (const auto& [name, planned] : plan.servers) {
     const fleet::Server& server = system.servers.at(name);
@@ -170,7 +171,7 @@ std::string servers_text(const fleet::System& system, const fleet::Plan& plan) {
     if (!is_given || planned.reason.contains(';'))
       notes += fmt::format("{}: {}\n", name, planned.reason);
   }
-  return table.text() + notes;
+  return render::to_text(table) + notes;
 }
 
 /// The cost of the plan, and how it differs from the current allocations.
@@ -194,8 +195,8 @@ std::string cost_text(const fleet::System& system, const fleet::Plan& plan) {
 
 /// All that the plan says of every server: --wide.
 std::string wide_servers_text(const fleet::System& system, const fleet::Plan& plan) {
-  Table table({"server", "class", "accelerator", "replicas", "batch", "cost", "ITL / SLO ms",
-               "TTFT / SLO ms", "use", "W", "change", "why"});
+  render::Table table({"server", "class", "accelerator", "replicas", "batch", "cost",
+                       "ITL / SLO ms", "TTFT / SLO ms", "use", "W", "change", "why"});
   for (const auto& [name, a] : plan.servers) {
     const fleet::Server& server = system.servers.at(name);
     const fleet::Target target = fleet::target_of(system, server);
@@ -208,12 +209,12 @@ std::string wide_servers_text(const fleet::System& system, const fleet::Plan& pl
                is_given ? fmt::format("{:.0f} %", 100 * allocation.utilisation) : "-",
                watts_text(a.watts), change_of(server.current, allocation), a.reason});
   }
-  return table.text();
+  return render::to_text(table);
 }
 
 /// A line for each accelerator of a server whose targets have percentiles, and how they came about.
 std::string tails_text(const fleet::System& system, const fleet::Plan& plan) {
-  Table table({"server", "accelerator", "expected / SLO ms (closed form)"});
+  render::Table table({"server", "accelerator", "expected / SLO ms (closed form)"});
   for (const auto& [name, a] : plan.servers) {
     const fleet::Percentiles targets =
         fleet::target_of(system, system.servers.at(name)).percentiles;
@@ -225,7 +226,7 @@ std::string tails_text(const fleet::System& system, const fleet::Plan& plan) {
         table.add({name, fleet::with_role(part.accelerator, part.role),
                    percentiles_text(*part.percentiles, fleet::targets_of(targets, part.role))});
   }
-  return table.empty() ? "" : "\n" + table.text();
+  return table.empty() ? "" : "\n" + render::to_text(table);
 }
 
 /// How the limits of targets for percentiles came about; "": there are none.
@@ -260,7 +261,7 @@ std::string optimality_text(const fleet::Proof& proof) {
 
 std::string summary_text(const fleet::Plan& plan) {
   std::string text;
-  Table table({"type", "used", "of", "cost", "value of one more"});
+  render::Table table({"type", "used", "of", "cost", "value of one more"});
   for (const auto& total : plan.totals) {
     table.add({total.type, fmt::format("{}", total.used),
                total.limit ? fmt::format("{}", *total.limit) : "-", figure(total.cost),
@@ -270,7 +271,7 @@ std::string summary_text(const fleet::Plan& plan) {
                  fmt::format("{}", bought.limit), figure(bought.cost),
                  bought.shadow_price > 0 ? figure(bought.shadow_price) : "-"});
   }
-  if (!table.empty()) text += "\n" + table.text();
+  if (!table.empty()) text += "\n" + render::to_text(table);
   const fleet::Proof& proof = plan.proof;
   text += "\n" + optimality_text(proof);
   if (plan.watts > 0 || plan.power)
@@ -338,7 +339,7 @@ Result<int> sweep(fleet::System system, const fleet::Execution& means, const Pla
     print(sweep_json(range.setting.path, steps));
     return code;
   }
-  Table table({range.setting.path, "cost", "value", "gap", "unserved"});
+  render::Table table({range.setting.path, "cost", "value", "gap", "unserved"});
   for (const auto& step : steps) {
     std::vector<std::string> without;
     for (const auto& [priority, count] : step.unserved)
@@ -347,7 +348,7 @@ Result<int> sweep(fleet::System system, const fleet::Execution& means, const Pla
                fmt::format("{:.4f} %", 100 * step.gap),
                without.empty() ? "none" : join(without, ", ")});
   }
-  print(table.text());
+  print(table);
   return code;
 }
 

@@ -10,9 +10,9 @@
 #include "berth/cli/fleet_input.h"
 #include "berth/cli/fleet_view.h"
 #include "berth/cli/print.h"
-#include "berth/cli/table.h"
 #include "berth/fleet/day.h"
 #include "berth/fleet/day_replay.h"
+#include "berth/render/table.h"
 
 namespace berth::cli {
 namespace {
@@ -147,11 +147,11 @@ std::vector<std::size_t> changing(const fleet::Day& day) {
 std::string windows_text(const fleet::Day& day) {
   const auto servers = changing(day);
   const bool aside = servers.size() <= kMostServersAside;
-  std::vector<std::string> head{"window", "req/min", "static", "greedy", "whole day"};
+  std::vector<render::Column> head{"window", "req/min", "static", "greedy", "whole day"};
   for (std::size_t i = 0; aside && i < servers.size(); ++i) head.push_back(day.servers[servers[i]]);
   if (!aside) head.emplace_back("changes");
   head.emplace_back("");
-  Table table(head);
+  render::Table table(std::move(head));
   for (std::size_t w = 0; w < day.windows.size(); ++w) {
     double rate = 0;
     for (const auto& [name, load] : day.windows[w].loads) rate += load.arrivals_per_min;
@@ -167,16 +167,16 @@ std::string windows_text(const fleet::Day& day) {
     row.push_back(short_s > 0 ? fmt::format("begins {:.0f} s short", short_s) : "");
     table.add(row);
   }
-  return table.text();
+  return render::to_text(table);
 }
 
 /// The replicas of each server over the windows, as a line of bars; of many windows several share a
 /// bar, which shows the most of them.
 std::string charts_text(const fleet::Day& day) {
-  Table table({"replicas", "over the day", "min", "max", "static"});
+  render::Table table({"replicas", "over the day", "min", "max", "static"});
   const std::size_t windows = day.windows.size();
   const std::size_t width = (windows + kWidestLine - 1) / kWidestLine;
-  for (std::size_t s = 0; s < std::min(day.servers.size(), kMostRows); ++s) {
+  for (std::size_t s = 0; s < std::min(day.servers.size(), render::kMostRows); ++s) {
     int least = INT32_MAX, most = 0;
     std::vector<int> bars((windows + width - 1) / width, 0);
     for (std::size_t w = 0; w < windows; ++w) {
@@ -190,14 +190,16 @@ std::string charts_text(const fleet::Day& day) {
     table.add({day.servers[s], line, fmt::format("{}", least), fmt::format("{}", most),
                replicas_text(day.static_plan.allocations[0][s])});
   }
-  std::string text = table.text();
-  if (day.servers.size() > kMostRows)
-    text += fmt::format("{} more servers; --json has all\n", day.servers.size() - kMostRows);
+  std::string text = render::to_text(table);
+  if (day.servers.size() > render::kMostRows)
+    text +=
+        fmt::format("{} more servers; --json has all\n", day.servers.size() - render::kMostRows);
   return text;
 }
 
 std::string totals_text(const fleet::Day& day) {
-  Table table({"plan", "cost", "saves", "starts", "stops", "changes", "flaps", "unserved h"});
+  render::Table table(
+      {"plan", "cost", "saves", "starts", "stops", "changes", "flaps", "unserved h"});
   const auto add = [&](const char* name, const fleet::DayPlan& plan) {
     const double all = day.static_plan.cost;
     const bool comparable = all > 0 && plan.unserved_h == day.static_plan.unserved_h;
@@ -210,7 +212,7 @@ std::string totals_text(const fleet::Day& day) {
   add("static", day.static_plan);
   add("greedy", day.greedy);
   add("whole day", day.best);
-  std::string text = table.text();
+  std::string text = render::to_text(table);
   if (day.best.unserved_h > day.unservable_h + kRounding_h)
     text += "capacity is short: some servers go without, and the bound has their weight in it\n";
   else if (day.gap == 0)
@@ -246,13 +248,13 @@ std::string unservable_text(const fleet::Day& day) {
     windows[{each.server, each.reason}].push_back(each.window);
   if (windows.empty()) return "";
   std::size_t shown = 0;
-  Table table({"not served", "windows", "", "why"});
+  render::Table table({"not served", "windows", "", "why"});
   for (const auto& [of, at] : windows) {
-    if (shown++ == kMostRows) break;
+    if (shown++ == render::kMostRows) break;
     table.add({day.servers[of.first], fmt::format("{} of {}", at.size(), day.windows.size()),
                times_text(day, at), of.second});
   }
-  return "\n" + table.text() +
+  return "\n" + render::to_text(table) +
          fmt::format(
              "no capacity would serve these {:.2f} server-hours; they keep what they had before, "
              "and save nothing\n",
@@ -262,9 +264,9 @@ std::string unservable_text(const fleet::Day& day) {
 /// What the requests attained under each plan; "": they were not replayed.
 std::string replay_text(const fleet::System& system, const fleet::Day& day,
                         const std::vector<fleet::ReplayedServer>& replayed) {
-  Table table({"replayed", "plan", "cost", "TTFT ms / SLO", "p50", "p95", "p99", "ITL ms / SLO",
-               "p95", "in time", "worst 5 min", "lost"});
-  for (std::size_t i = 0; i < std::min(replayed.size(), kMostRows); ++i) {
+  render::Table table({"replayed", "plan", "cost", "TTFT ms / SLO", "p50", "p95", "p99",
+                       "ITL ms / SLO", "p95", "in time", "worst 5 min", "lost"});
+  for (std::size_t i = 0; i < std::min(replayed.size(), render::kMostRows); ++i) {
     const auto& name = day.servers[replayed[i].server];
     const fleet::Target target = fleet::target_of(system, system.servers.at(name));
     const std::array plans{&day.static_plan, &day.greedy, &day.best};
@@ -291,9 +293,9 @@ std::string replay_text(const fleet::System& system, const fleet::Day& day,
     }
   }
   if (table.empty()) return "";
-  std::string text = "\n" + table.text();
-  if (replayed.size() > kMostRows)
-    text += fmt::format("{} more servers; --json has all\n", replayed.size() - kMostRows);
+  std::string text = "\n" + render::to_text(table);
+  if (replayed.size() > render::kMostRows)
+    text += fmt::format("{} more servers; --json has all\n", replayed.size() - render::kMostRows);
   return text +
          "in time: the first token within the TTFT target, of the highest percentile that "
          "has one\n";

@@ -3,7 +3,7 @@
 #include "berth/base/json_writer.h"
 #include "berth/base/text.h"
 #include "berth/cli/fleet_input.h"
-#include "berth/cli/table.h"
+#include "berth/render/table.h"
 
 namespace berth::cli {
 
@@ -27,12 +27,13 @@ Status StartChoices::check() const {
 
 std::string started_text(const std::vector<engine::StartedRun>& started) {
   if (started.empty()) return {};
-  Table table({"server", "accelerator", "run", "replicas", "GPUs each", "ports"});
+  render::Table table({"server", "accelerator", "run", "replicas", "GPUs each", "ports"});
   for (const auto& [group, run, ports] : started)
     table.add({group.server, fleet::with_role(group.accelerator, group.role), run,
                fmt::format("{}", group.replicas), fmt::format("{}", group.accelerators),
-               ports.empty() ? "-" : ranges_text(ports)});
-  return "\n" + table.text() + "\nberth runs --label server; berth logs -f RUN; berth stop RUN\n";
+               ports.empty() ? "-" : render::ranges_text(ports)});
+  return "\n" + render::to_text(table) +
+         "\nberth runs --label server; berth logs -f RUN; berth stop RUN\n";
 }
 
 std::string started_json(const std::vector<engine::StartedRun>& started, const std::string& plan) {

@@ -3,11 +3,9 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include <array>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
-#include <utility>
 
 #include "berth/base/visible.h"
 
@@ -40,27 +38,20 @@ void note_failed_print(int number) {
   if (number != EPIPE && number != EBADF) failed_print = number;
 }
 
+void print(const render::Table& table) {
+  print_exact(render::to_text(table, view()));  // whose cells are visible text
+}
+
+render::View view() {
+  const bool is_terminal = isatty(STDOUT_FILENO) == 1;
+  return {.width = is_terminal ? terminal_width() : 0, .has_colours = has_colours()};
+}
+
 bool has_colours() {
   const char* const off = std::getenv("NO_COLOR");
   const char* const terminal = std::getenv("TERM");
   return isatty(STDOUT_FILENO) == 1 && (off == nullptr || *off == '\0') && terminal != nullptr &&
          std::string_view(terminal) != "dumb";
-}
-
-std::string painted(std::string_view state) {
-  constexpr auto kColours = std::to_array<std::pair<std::string_view, int>>({
-      {"done", 32},
-      {"failed", 31},
-      {"lost", 31},
-      {"running", 34},
-      {"stopped", 33},
-      {"interrupted", 33},
-  });
-  for (const auto& [name, colour] : kColours)
-    if (state == name || state.starts_with(std::string(name) + " ") ||
-        state.starts_with(std::string(name) + ","))
-      return "\033[" + std::to_string(colour) + "m" + std::string(state) + "\033[0m";
-  return std::string(state);
 }
 
 int terminal_width() {

@@ -5,6 +5,8 @@
 #include <string>
 #include <string_view>
 
+#include "berth/render/table.h"
+
 namespace berth::cli {
 
 /// Writes to standard output. A failure does not stop the command; print_errno() tells it at the
@@ -17,9 +19,10 @@ void print_exact_error(std::string_view bytes);
 
 /// Whether standard output takes colours: it is a terminal, and NO_COLOR is not set.
 bool has_colours();
-/// The name of a state in its colour: done green, failed red, running blue, others yellow or none.
-/// A cause may follow it: "failed (exit 3)".
-std::string painted(std::string_view state);
+/// How text is laid out for standard output: for its width if it is a terminal.
+render::View view();
+/// Prints the table as view() says.
+void print(const render::Table& table);
 
 /// The width of the terminal that standard output is; 80 where it is none.
 int terminal_width();

@@ -35,18 +35,18 @@ struct ReportOptions {
 };
 
 /// As `berth plan` plans it without further options.
-Result<ReportPage> report_of_fleet(os::Env& env, const std::string& path) {
+Result<render::Document> report_of_fleet(os::Env& env, const std::string& path) {
   BERTH_ASSIGN(const auto documents, fleet_documents(env, path));
   BERTH_ASSIGN(const auto reading, fleet::read_documents(documents));
   BERTH_TRY(fleet::check(reading.system));
-  ReportPage page =
+  render::Document page =
       report_of_plan(path, reading.system, fleet::plan(reading.system, planning_execution("")));
   page.footer =
       fmt::format("berth {}, {}. More: berth plan {}", version(), format_utc(env.wall()), path);
   return page;
 }
 
-Result<ReportPage> page_of(os::Env& env, const std::string& what) {
+Result<render::Document> page_of(os::Env& env, const std::string& what) {
   if (what.find('/') != std::string::npos) return report_of_fleet(env, what);
   BERTH_ASSIGN(run::Context context, run::open_context(env));
   const auto record = run::find_run(context, what);

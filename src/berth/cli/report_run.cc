@@ -51,14 +51,14 @@ bool spreads(const std::vector<double>& values) {
   return least > 0 && most / least >= 100;
 }
 
-ReportSection summary(const ReportedRun& run, os::Env& env) {
+render::Section summary(const ReportedRun& run, os::Env& env) {
   const auto& record = run.record;
   const auto asked = run::invocation_of(record);
   std::string command = asked.program;
   for (const auto& argument : asked.arguments) command += " " + shell_quote(argument);
-  ReportTable facts{.head = {"", ""}, .rows = {}};
+  render::Table facts({"", ""});
   const auto add = [&](std::string name, std::string value) {
-    if (!value.empty()) facts.rows.push_back({std::move(name), std::move(value)});
+    if (!value.empty()) facts.add({std::move(name), std::move(value)});
   };
   add("state", engine::state_now(env, record));
   add("reason", record.error);
@@ -70,51 +70,52 @@ ReportSection summary(const ReportedRun& run, os::Env& env) {
   add("command", command);
   add("directory", record.directory);
   add("labels", exec::to_text(run::labels_of(record)));
-  ReportSection section{"Summary", {std::move(facts)}};
+  render::Section section{"Summary", {std::move(facts)}};
   return section;
 }
 
-Result<ReportSection> resources(const ReportedRun& run) {
-  ReportSection section{"Resources", {}};
+Result<render::Section> resources(const ReportedRun& run) {
+  render::Section section{"Resources", {}};
   BERTH_ASSIGN(const auto used, run.context.store->usage(run.record.id));
-  ReportTable table{.head = {"resource", "allocated, unit-minutes"}, .rows = {}};
+  render::Table table({"resource", "allocated, unit-minutes"});
   for (const auto& [name, minutes] : engine::resource_minutes(used)) {
     const bool bytes = measure(name) == Measure::bytes;
-    table.rows.push_back({bytes ? name + " (GiB)" : name,
-                          fmt::format("{:.4g}", bytes ? minutes / (1 << 30) : minutes)});
+    table.add({bytes ? name + " (GiB)" : name,
+               fmt::format("{:.4g}", bytes ? minutes / (1 << 30) : minutes)});
   }
   if (!table.rows.empty()) section.parts.emplace_back(std::move(table));
   return section;
 }
 
-Result<ReportSection> failures(const ReportedRun& run) {
-  ReportSection section{"Failures", {}};
+Result<render::Section> failures(const ReportedRun& run) {
+  render::Section section{"Failures", {}};
   BERTH_ASSIGN(const auto failed,
                engine::failures_of(run.context, run.record, run.tasks, kMostFailures));
   if (failed.empty()) return section;
-  ReportTable table{.head = {"task", "cause", "attempts"}, .rows = {}};
+  render::Table table({"task", "cause", "attempts"});
   for (const auto& each : failed)
-    table.rows.push_back({each.id, each.cause, fmt::format("{}", each.attempts)});
+    table.add({each.id, each.cause, fmt::format("{}", each.attempts)});
   section.parts.emplace_back(std::move(table));
   const auto all = static_cast<std::size_t>(run.record.counts.failed);
   if (all > failed.size())
-    section.parts.emplace_back(ReportText{fmt::format("The first {} of {}.", failed.size(), all)});
+    section.parts.emplace_back(
+        render::Text{fmt::format("The first {} of {}.", failed.size(), all)});
   for (const auto& each : failed) {
     std::string text = "$ " + each.report.command;
     for (const auto& line : each.report.last_lines) text += "\n" + line;
-    section.parts.emplace_back(ReportText{each.id + ": " + each.cause});
-    section.parts.emplace_back(ReportVerbatim{std::move(text)});
+    section.parts.emplace_back(render::Text{each.id + ": " + each.cause});
+    section.parts.emplace_back(render::Verbatim{std::move(text)});
   }
   return section;
 }
 
-ReportPlot history(const ReportedRun& run) {
+render::Plot history(const ReportedRun& run) {
   const auto& goal = *run.program.goal;
-  ReportPlot plot{.title = fmt::format("{} of each trial, and the best so far", goal.metric),
-                  .x = {"trial"},
-                  .y = {.name = goal.metric,
-                        .cut = goal.maximize ? ReportAxis::Cut::low : ReportAxis::Cut::high}};
-  ReportPlot::Line best{.name = "best so far", .points = {}, .steps = true};
+  render::Plot plot{.title = fmt::format("{} of each trial, and the best so far", goal.metric),
+                    .x = {"trial"},
+                    .y = {.name = goal.metric,
+                          .cut = goal.maximize ? render::Axis::Cut::low : render::Axis::Cut::high}};
+  render::Plot::Line best{.name = "best so far", .points = {}, .steps = true};
   std::vector<double> scores;
   for (const auto& task : run.tasks) {
     const auto score = engine::score_of(task, run.program);
@@ -132,15 +133,15 @@ ReportPlot history(const ReportedRun& run) {
   return plot;
 }
 
-Result<ReportPlot> learning_curves(const ReportedRun& run, const engine::Order& order) {
+Result<render::Plot> learning_curves(const ReportedRun& run, const engine::Order& order) {
   const auto& goal = *run.program.goal;
-  ReportPlot plot{.title = fmt::format("Learning curves of the best trials: {}", goal.metric),
-                  .x = {"report"},
-                  .y = {goal.metric}};
+  render::Plot plot{.title = fmt::format("Learning curves of the best trials: {}", goal.metric),
+                    .x = {"report"},
+                    .y = {goal.metric}};
   for (const auto* task : order) {
     if (plot.lines.size() == kMostCurves || !engine::score_of(*task, run.program)) break;
     BERTH_ASSIGN(const auto metrics, run.context.store->metrics(run.record.id, task->number));
-    ReportPlot::Line line{.name = task->label, .points = {}};
+    render::Plot::Line line{.name = task->label, .points = {}};
     for (const auto& metric : metrics)
       if (metric.token == task->token && metric.name == goal.metric)
         line.points.push_back({static_cast<double>(line.points.size() + 1), metric.value});
@@ -149,12 +150,12 @@ Result<ReportPlot> learning_curves(const ReportedRun& run, const engine::Order& 
   return plot;
 }
 
-ReportTable leading_trials(const engine::Order& order) {
+render::Table leading_trials(const engine::Order& order) {
   const auto params = engine::parameter_names(order), metrics = engine::metric_names(order);
-  ReportTable table{.head = {"trial"}, .rows = {}};
-  table.head.insert(table.head.end(), params.begin(), params.end());
-  table.head.insert(table.head.end(), metrics.begin(), metrics.end());
-  table.head.insert(table.head.end(), {"duration", "state"});
+  render::Table table({"trial"});
+  table.columns.insert(table.columns.end(), params.begin(), params.end());
+  table.columns.insert(table.columns.end(), metrics.begin(), metrics.end());
+  table.columns.insert(table.columns.end(), {"duration", "state"});
   for (const auto* task : order) {
     if (table.rows.size() == kMostTrials) break;
     std::vector<std::string> row{task->label};
@@ -163,13 +164,13 @@ ReportTable leading_trials(const engine::Order& order) {
     for (const auto& name : metrics) row.push_back(number_or_dash(engine::metric_of(*task, name)));
     row.push_back(took(task->started, task->ended));
     row.emplace_back(store::name(task->state));
-    table.rows.push_back(std::move(row));
+    table.add(std::move(row));
   }
   return table;
 }
 
 /// Shares, as a chart and as a table; nothing where there are too few trials for them.
-void add_importance(const ReportedRun& run, ReportSection& section) {
+void add_importance(const ReportedRun& run, render::Section& section) {
   std::vector<experiment::ScoredTrial> trials;
   for (const auto& task : run.tasks) {
     const auto score = engine::score_of(task, run.program);
@@ -181,33 +182,33 @@ void add_importance(const ReportedRun& run, ReportSection& section) {
   }
   const auto found = experiment::importances(trials, kImportanceSeed);
   if (!found) return;
-  ReportBars bars{.title = fmt::format("Each parameter's share of variance of {} (fANOVA)",
-                                       run.program.goal->metric),
-                  .bars = {}};
-  ReportTable table{.head = {"parameter", "share of variance"}, .rows = {}};
+  render::Bars bars{.title = fmt::format("Each parameter's share of variance of {} (fANOVA)",
+                                         run.program.goal->metric),
+                    .bars = {}};
+  render::Table table({"parameter", "share of variance"});
   for (const auto& each : found->parameters) {
     const std::string share = fmt::format("{:.0f} %", each.share * 100);
     bars.bars.push_back({each.parameter, each.share, share});
-    table.rows.push_back({each.parameter, share});
+    table.add({each.parameter, share});
   }
   section.parts.emplace_back(std::move(bars));
   section.parts.emplace_back(std::move(table));
-  section.parts.emplace_back(ReportText{
+  section.parts.emplace_back(render::Text{
       fmt::format("From {} trials. The model predicts {:.0f} % of the variance of trials that it "
                   "was not fitted to; if this is low, do not trust the shares.",
                   found->trials, std::max(0.0, found->predicted) * 100)});
 }
 
-Result<std::vector<ReportSection>> search_sections(const ReportedRun& run) {
+Result<std::vector<render::Section>> search_sections(const ReportedRun& run) {
   if (run.record.kind == "flow" || run.tasks.size() < 2) return {};
   const engine::Order order = engine::sorted_trials(run.tasks, run.program);
-  ReportSection result{run.program.goal ? "Result" : "Tasks", {}};
+  render::Section result{run.program.goal ? "Result" : "Tasks", {}};
   if (run.program.goal) {
     const std::string best = engine::best_text(run.record, run.tasks, run.program);
-    result.parts.emplace_back(ReportText{best.empty() ? "No trial has a score." : best});
+    result.parts.emplace_back(render::Text{best.empty() ? "No trial has a score." : best});
     const engine::Order front = engine::front_of(order, run.program);
     if (!front.empty())
-      result.parts.emplace_back(ReportText{
+      result.parts.emplace_back(render::Text{
           fmt::format("{} trials are on the Pareto front: no other trial is better in all goals.",
                       front.size())});
     result.parts.emplace_back(history(run));
@@ -216,31 +217,29 @@ Result<std::vector<ReportSection>> search_sections(const ReportedRun& run) {
   }
   result.parts.emplace_back(leading_trials(order));
   if (order.size() > kMostTrials)
-    result.parts.emplace_back(ReportText{fmt::format("{} of {}; all: berth show {} --csv",
-                                                     kMostTrials, order.size(), run.record.name)});
-  std::vector<ReportSection> sections{std::move(result)};
+    result.parts.emplace_back(render::Text{fmt::format(
+        "{} of {}; all: berth show {} --csv", kMostTrials, order.size(), run.record.name)});
+  std::vector<render::Section> sections{std::move(result)};
   if (run.program.goal) {
-    ReportSection decides{"Parameter importance", {}};
+    render::Section decides{"Parameter importance", {}};
     add_importance(run, decides);
     sections.push_back(std::move(decides));
   }
   if (!run.program.params.empty()) {
-    ReportTable space{.head = {"parameter", "values"}, .rows = {}};
+    render::Table space({"parameter", "values"});
     for (const auto& parameter : run.program.params)
-      space.rows.push_back({parameter.name, experiment::space_text(parameter)});
+      space.add({parameter.name, experiment::space_text(parameter)});
     sections.push_back({"Search space", {std::move(space)}});
   }
   return sections;
 }
 
-Result<std::vector<ReportSection>> flow_sections(const ReportedRun& run) {
+Result<std::vector<render::Section>> flow_sections(const ReportedRun& run) {
   if (run.record.kind != "flow") return {};
   BERTH_ASSIGN(const auto flow, engine::flow_of(run.record));
   const auto counts = engine::step_counts(flow, run.record, run.tasks);
-  ReportTable table{
-      .head = {"step", "tasks", "done", "cached", "failed", "median", "longest", "total"},
-      .rows = {}};
-  ReportBars bars{.title = "Total time of the tasks of each step", .bars = {}};
+  render::Table table({"step", "tasks", "done", "cached", "failed", "median", "longest", "total"});
+  render::Bars bars{.title = "Total time of the tasks of each step", .bars = {}};
   std::vector<Duration> sums;
   for (const auto& step : counts) {
     std::vector<Duration> times;
@@ -254,23 +253,22 @@ Result<std::vector<ReportSection>> flow_sections(const ReportedRun& run) {
     const auto text = [&](std::size_t at) {
       return at < times.size() ? format_duration(times[at]) : std::string("-");
     };
-    table.rows.push_back({step.name, fmt::format("{}", step.counts.total()),
-                          fmt::format("{}", step.counts.done),
-                          fmt::format("{}", step.counts.cached),
-                          fmt::format("{}", step.counts.failed), text(times.size() / 2),
-                          text(times.size() - 1), times.empty() ? "-" : format_duration(sum)});
+    table.add({step.name, fmt::format("{}", step.counts.total()),
+               fmt::format("{}", step.counts.done), fmt::format("{}", step.counts.cached),
+               fmt::format("{}", step.counts.failed), text(times.size() / 2),
+               text(times.size() - 1), times.empty() ? "-" : format_duration(sum)});
     bars.bars.push_back({step.name, 0, times.empty() ? "-" : format_duration(sum)});
     sums.push_back(sum);
   }
   const Duration most = sums.empty() ? Duration{} : std::ranges::max(sums);
   for (std::size_t i = 0; i < sums.size() && most > Duration{}; ++i)
     bars.bars[i].part = std::chrono::duration<double>(sums[i]) / most;
-  return std::vector<ReportSection>{{"Steps", {std::move(table), std::move(bars)}},
-                                    {"Graph", {ReportVerbatim{graph_text(flow, counts)}}}};
+  return std::vector<render::Section>{{"Steps", {std::move(table), std::move(bars)}},
+                                      {"Graph", {render::Verbatim{graph_text(flow, counts)}}}};
 }
 
 /// Each task's last attempt, a flow's by their steps, others in as many rows as ran side by side.
-ReportSection timeline(const ReportedRun& run) {
+render::Section timeline(const ReportedRun& run) {
   std::vector<const store::TaskRecord*> ran;
   for (const auto& task : run.tasks)
     if (task.started && task.ended) ran.push_back(&task);
@@ -281,7 +279,7 @@ ReportSection timeline(const ReportedRun& run) {
     ran.resize(kMostSpans);
   }
   std::ranges::sort(ran, {}, [](const auto* task) { return *task->started; });
-  ReportTimeline chart{.title = "Timeline of the tasks", .rows = {}, .spans = {}};
+  render::Timeline chart{.title = "Timeline of the tasks", .rows = {}, .spans = {}};
   std::vector<Wall> ends;  // of each row
   const bool by_step = run.record.kind == "flow";
   for (const auto* task : ran) {
@@ -301,33 +299,34 @@ ReportSection timeline(const ReportedRun& run) {
     };
     const bool failed = task->state == store::TaskState::failed;
     chart.spans.push_back({row, since(*task->started), since(*task->ended),
-                           failed                                  ? ReportTimeline::Kind::failed
-                           : task->state == store::TaskState::done ? ReportTimeline::Kind::done
-                                                                   : ReportTimeline::Kind::other,
+                           failed                                  ? render::Timeline::Kind::failed
+                           : task->state == store::TaskState::done ? render::Timeline::Kind::done
+                                                                   : render::Timeline::Kind::other,
                            fmt::format("{}: {}, {}", task->label, store::name(task->state),
                                        took(task->started, task->ended))});
   }
-  ReportSection section{"Timeline", {std::move(chart)}};
+  render::Section section{"Timeline", {std::move(chart)}};
   if (all > kMostSpans)
     section.parts.emplace_back(
-        ReportText{fmt::format("The {} longest of {} tasks.", kMostSpans, all)});
+        render::Text{fmt::format("The {} longest of {} tasks.", kMostSpans, all)});
   return section;
 }
 
 }  // namespace
 
-Result<ReportPage> report_of_run(run::Context& context, const store::RunRecord& record) {
+Result<render::Document> report_of_run(run::Context& context, const store::RunRecord& record) {
   os::Env& env = *context.env;
   BERTH_ASSIGN(auto tasks, context.store->tasks(record.id));
   BERTH_ASSIGN(auto program, engine::program_of(record));
   const ReportedRun run{context, record, std::move(tasks), std::move(program)};
-  ReportPage page{.title = record.name,
-                  .subtitle = fmt::format("{}, {}: {}", record.kind, engine::state_now(env, record),
-                                          engine::counts_text(record.counts)),
-                  .sections = {summary(run, env)},
-                  .footer = fmt::format("berth {}, {}. More: berth show {}", version(),
-                                        format_utc(env.wall()), record.name)};
-  const auto add = [&](std::vector<ReportSection> sections) {
+  render::Document page{
+      .title = record.name,
+      .subtitle = fmt::format("{}, {}: {}", record.kind, engine::state_now(env, record),
+                              engine::counts_text(record.counts)),
+      .sections = {summary(run, env)},
+      .footer = fmt::format("berth {}, {}. More: berth show {}", version(), format_utc(env.wall()),
+                            record.name)};
+  const auto add = [&](std::vector<render::Section> sections) {
     for (auto& section : sections)
       if (!section.parts.empty()) page.sections.push_back(std::move(section));
   };

@@ -8,10 +8,10 @@
 #include "berth/cli/json_output.h"
 #include "berth/cli/machine_report.h"
 #include "berth/cli/print.h"
-#include "berth/cli/table.h"
 #include "berth/experiment/program.h"
 #include "berth/machine/ledger.h"
 #include "berth/remote/folder.h"
+#include "berth/render/table.h"
 
 namespace berth::cli {
 namespace {
@@ -36,7 +36,7 @@ std::vector<machine::Block> fill(machine::Machine& machine, const machine::Reque
 std::string block_text(const machine::Block& block) {
   std::vector<int> cores;
   for (const auto& share : block.cores) cores.push_back(share.core);
-  std::string text = cores.empty() ? "" : "cores " + ranges_text(cores);
+  std::string text = cores.empty() ? "" : "cores " + render::ranges_text(cores);
   for (const auto& device : block.devices)
     text += fmt::format("{}{} ({})", text.empty() ? "" : ", ", device.uuid,
                         device.whole ? "whole" : format_amount("gpu_mem", device.memory));
@@ -164,13 +164,13 @@ std::string sending_text(const remote::Folder& folder, const std::vector<std::st
       count_text(folder.files), format_bytes(folder.bytes));
   if (!folder.left_out.empty()) {
     constexpr std::size_t kPathShown = 4096;  // all of it, its control characters made visible
-    Table table({"left out", "files", "size", "because of"});
+    render::Table table({"left out", "files", "size", "because of"});
     for (const auto& left : folder.left_out) {
       const std::string_view more = left.more ? ">" : "";
       table.add({clip(name_text(left.path), kPathShown), fmt::format("{}{}", more, left.files),
                  fmt::format("{}{}", more, format_bytes(left.bytes)), left.why});
     }
-    text += table.text();
+    text += render::to_text(table);
   }
   for (const auto& warning : warnings) text += warning + "\n";
   return text;

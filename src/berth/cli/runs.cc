@@ -8,7 +8,6 @@
 #include "berth/cli/print.h"
 #include "berth/cli/shared_options.h"
 #include "berth/cli/state_line.h"
-#include "berth/cli/table.h"
 #include "berth/cli/trials_view.h"
 #include "berth/engine/flow_steps.h"
 #include "berth/engine/queries.h"
@@ -16,6 +15,7 @@
 #include "berth/engine/run_record.h"
 #include "berth/engine/run_state.h"
 #include "berth/engine/trials.h"
+#include "berth/render/table.h"
 #include "berth/run/run_labels.h"
 
 namespace berth::cli {
@@ -101,8 +101,8 @@ struct BestOptions {
   }
 };
 
-Table runs_table(const std::vector<engine::ShownRun>& runs, Wall now) {
-  Table table({"run", "state", "tasks", "age", "took"});
+render::Table runs_table(const std::vector<engine::ShownRun>& runs, Wall now) {
+  render::Table table({"run", "state", "tasks", "age", "took"});
   for (const auto& run : runs) {
     const auto& record = run.record;
     const bool timed = record.started && record.ended;
@@ -215,7 +215,7 @@ Result<int> show(os::Env& env, const ShowOptions& options) {
   BERTH_ASSIGN(const auto run,
                engine::details_of(context, options.run,
                                   {.tasks = !options.json || !options.summary || options.chart,
-                                   .most_failures = options.json ? kMostRows : 0}));
+                                   .most_failures = options.json ? render::kMostRows : 0}));
   const auto& [shown, program, tasks] = run;
   const auto& record = shown.record;
   if (options.graph) {
@@ -283,7 +283,7 @@ Result<int> show_best(os::Env& env, const BestOptions& options) {
   print(engine::best_line(best.record, best.task, best.program));
   if (!best.front.empty())
     print("\nthe Pareto front (no trial is better in all goals):\n" +
-          trials_table(engine::in_turn(best.front), best.program, 0).text());
+          render::to_text(trials_table(engine::in_turn(best.front), best.program, 0)));
   return 0;
 }
 

@@ -11,9 +11,9 @@
 #include "berth/cli/options.h"
 #include "berth/cli/print.h"
 #include "berth/cli/shared_options.h"
-#include "berth/cli/table.h"
 #include "berth/fleet/simulation.h"
 #include "berth/fleet/sizing.h"
+#include "berth/render/table.h"
 
 namespace berth::cli {
 namespace {
@@ -243,7 +243,7 @@ std::string drawn_text(const std::vector<SimulatedServer>& servers,
 }
 
 std::string simulated_text(const std::vector<SimulatedServer>& servers) {
-  Table table(
+  render::Table table(
       {"server", "on", "use", "lost", "", "mean / SLO ms", "p50", "p90", "p95", "p99", "planned"});
   std::string below;
   for (const auto& s : servers) {
@@ -263,7 +263,7 @@ std::string simulated_text(const std::vector<SimulatedServer>& servers) {
     }
     below += lost_text(s);
   }
-  return (table.empty() ? "" : table.text()) + below;
+  return (table.empty() ? "" : render::to_text(table)) + below;
 }
 
 std::string requests_text(std::size_t count) {

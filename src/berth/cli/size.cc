@@ -7,9 +7,9 @@
 #include "berth/cli/options.h"
 #include "berth/cli/print.h"
 #include "berth/cli/shared_options.h"
-#include "berth/cli/table.h"
 #include "berth/fleet/missing_limits.h"
 #include "berth/fleet/server_size.h"
+#include "berth/render/table.h"
 
 namespace berth::cli {
 namespace {
@@ -123,9 +123,10 @@ std::string size_text(const fleet::ServerSize& size) {
       size.server.model, size.server.service_class.empty() ? "Free" : size.server.service_class,
       format_number(load.arrivals_per_min), format_number(load.in_tokens),
       format_number(load.out_tokens));
-  Table table({"", "accelerator", "replicas", "batch", "most req/min each (by)", "ITL / SLO ms",
-               "TTFT / SLO ms", "use", "W", "cost", "change", "value", "why"});
-  Table tails({"", "accelerator", "expected / SLO ms (closed form)"});
+  render::Table table({"", "accelerator", "replicas", "batch", "most req/min each (by)",
+                       "ITL / SLO ms", "TTFT / SLO ms", "use", "W", "cost", "change", "value",
+                       "why"});
+  render::Table tails({"", "accelerator", "expected / SLO ms (closed form)"});
   bool is_asked_for = false;
   each_row(size, [&](const std::string& mark, const std::string& name,
                      const fleet::SizedAllocation& sized) {
@@ -135,8 +136,8 @@ std::string size_text(const fleet::ServerSize& size) {
       tails.add(
           {mark, name, percentiles_text(*sized.allocation.percentiles, size.target.percentiles)});
   });
-  text += table.text();
-  if (!tails.empty()) text += "\n" + tails.text();
+  text += render::to_text(table);
+  if (!tails.empty()) text += "\n" + render::to_text(tails);
   if (is_asked_for)
     text += "maximum rates by simulation, within 3 %; --percentiles closed-form is faster\n";
   if (has_histogram(load, size.model)) text += histograms_text({size.name});

@@ -11,7 +11,7 @@ namespace berth::cli {
 
 void print_state_line(const store::RunRecord& run, std::string_view state) {
   print(fmt::format("{}  ", run.name));
-  print_exact(has_colours() ? painted(state) : std::string(state));
+  print_exact(has_colours() ? render::state_in_colour(state) : std::string(state));
   print(fmt::format(": {}\n", engine::counts_and_error(run)));
 }
 

@@ -5,10 +5,10 @@
 #include "berth/base/json_writer.h"
 #include "berth/base/text.h"
 #include "berth/cli/json_output.h"
-#include "berth/cli/table.h"
 #include "berth/remote/ec2_commands.h"
 #include "berth/remote/slurm_commands.h"
 #include "berth/remote/slurm_entry.h"
+#include "berth/render/table.h"
 #include "berth/run/runner.h"
 
 namespace berth::cli {
@@ -169,7 +169,7 @@ TopClusters::Rows TopClusters::rows_of(Cluster& cluster) {
 
 std::string TopClusters::text() {
   (void)settled();
-  Table table({"cluster", "host", "used", "by"});
+  render::Table table({"cluster", "host", "used", "by"});
   for (auto& cluster : clusters_) {
     const auto rows = rows_of(*cluster);
     if (!rows) table.add({cluster->name, "", rows.error().message, ""});
@@ -181,7 +181,7 @@ std::string TopClusters::text() {
       table.add({cluster->name, row.host, join(held, ", "), row.holders});
     }
   }
-  return table.empty() ? "" : "\n" + table.text();
+  return table.empty() ? "" : "\n" + render::to_text(table);
 }
 
 std::string TopClusters::json() {

@@ -4,11 +4,11 @@
 
 #include "berth/base/text.h"
 #include "berth/base/units.h"
-#include "berth/cli/cells.h"
-#include "berth/cli/table.h"
 #include "berth/engine/run_json.h"
 #include "berth/engine/run_record.h"
 #include "berth/engine/run_state.h"
+#include "berth/render/cells.h"
+#include "berth/render/table.h"
 
 namespace berth::cli {
 namespace {
@@ -57,20 +57,20 @@ void order_tasks(std::vector<TopEntry>& tasks) {
 
 void set_lines(TextPane& pane, std::string_view text) {
   pane.lines.clear();
-  for (const auto line : split(text, '\n')) pane.lines.push_back(one_line(line));
+  for (const auto line : split(text, '\n')) pane.lines.push_back(render::one_line(line));
   while (!pane.lines.empty() && pane.lines.back().empty()) pane.lines.pop_back();
 }
 
 }  // namespace
 
 std::string machine_page(const MachineReport& report, Wall now) {
-  Table amounts({"resource", "", "used", "of"});
+  render::Table amounts({"resource", "", "used", "of"});
   report.capacity.total.each([&](std::string_view name, std::int64_t total) {
     const std::int64_t held = total - report.free.get(name);
     amounts.add({std::string(name), utilization_bar(held, total), format_amount(name, held),
                  format_amount(name, total)});
   });
-  return amounts.text() + "\n" + holders_text(report, now, "nothing is allocated\n");
+  return render::to_text(amounts) + "\n" + holders_text(report, now, "nothing is allocated\n");
 }
 
 Result<TopSource> TopSource::open(os::Env& env) {

@@ -4,10 +4,10 @@
 #include <memory>
 
 #include "berth/base/text.h"
-#include "berth/cli/cells.h"
 #include "berth/cli/own_child.h"
 #include "berth/cli/top_page.h"
 #include "berth/os/terminal.h"
+#include "berth/render/cells.h"
 
 namespace berth::cli {
 namespace {
@@ -50,8 +50,8 @@ class LogLines {
     if (const auto at = line.rfind('\r'); at != std::string_view::npos) line.remove_prefix(at + 1);
     std::string text;
     for (const auto part : split(line, '\t')) {
-      if (part.data() != line.data()) text += std::string(8 - cells(text) % 8, ' ');
-      text += one_line(part);
+      if (part.data() != line.data()) text += std::string(8 - render::cells(text) % 8, ' ');
+      text += render::one_line(part);
     }
     return text;
   }

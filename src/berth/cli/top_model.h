@@ -46,7 +46,7 @@ struct TopEntry {
 
 /// Lines to scroll through. The first ones go when there are too many.
 struct TextPane {
-  std::deque<std::string> lines;  ///< As one_line() makes them.
+  std::deque<std::string> lines;  ///< As render::one_line() makes them.
   std::int64_t dropped = 0;       ///< How many stood before the first.
 };
 

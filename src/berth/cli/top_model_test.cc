@@ -5,8 +5,8 @@
 #include <algorithm>
 
 #include "berth/base/rng.h"
-#include "berth/cli/cells.h"
 #include "berth/cli/top_page.h"
+#include "berth/render/cells.h"
 
 namespace berth::cli {
 namespace {
@@ -204,7 +204,7 @@ TEST(TopModel, NothingThatANameHoldsIsAControlSequence) {
   }
   screen.data.title = screen.data.trouble = screen.state.filter = evil;
   screen.data.meters.push_back({evil, 1, evil});
-  screen.data.log.lines = {one_line(evil)};
+  screen.data.log.lines = {render::one_line(evil)};
   for (const std::string keys : {"", "x", "/", "\x1b", "l"}) {
     screen.type(keys);
     screen.state.logged = screen.state.note = evil;
@@ -222,7 +222,7 @@ TEST(TopModel, NothingThatANameHoldsIsAControlSequence) {
 std::size_t width_of_row(std::string row) {
   for (std::size_t at = 0; (at = row.find('\x1b')) != std::string::npos;)
     row.erase(at, row.find('m', at) - at + 1);
-  return cells(row);
+  return render::cells(row);
 }
 
 TEST(TopModel, FitsEverySize) {

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "berth/base/text.h"
-#include "berth/cli/cells.h"
+#include "berth/render/cells.h"
 
 namespace berth::cli {
 namespace {
@@ -36,17 +36,20 @@ std::string_view style_of(std::string_view state) {
 
 std::string meter_text(const Meter& meter, std::size_t width, const Painter& paint) {
   constexpr std::size_t kName = 7, kLeastBar = 6, kUsualBar = 12;
-  const std::size_t name = std::min(std::max(kName, cells(meter.name) + 1), width);
+  const std::size_t name = std::min(std::max(kName, render::cells(meter.name) + 1), width);
   const std::size_t room = width - name;
-  const std::string words = one_line(meter.text);
-  if (room < kLeastBar + 12) return fit(one_line(meter.name), name) + fit(words, room);
-  const std::size_t bar = std::clamp(room - std::min(room, cells(words) + 4), kLeastBar, kUsualBar);
+  const std::string words = render::one_line(meter.text);
+  if (room < kLeastBar + 12)
+    return render::fit(render::one_line(meter.name), name) + render::fit(words, room);
+  const std::size_t bar =
+      std::clamp(room - std::min(room, render::cells(words) + 4), kLeastBar, kUsualBar);
   const auto full = static_cast<std::size_t>(
       std::clamp(meter.part, 0.0, 1.0) * static_cast<double>(bar) + (meter.part > 0 ? 0.999 : 0.0));
   const std::string_view style = meter.part > 0.99 ? kRed : meter.part > 0.7 ? kYellow : kGreen;
   const std::size_t drawn = std::min(full, bar);
-  return fit(one_line(meter.name), name) + "[" + paint(style, std::string(drawn, '#')) +
-         std::string(bar - drawn, '.') + "] " + fit(words, room - bar - 3);
+  return render::fit(render::one_line(meter.name), name) + "[" +
+         paint(style, std::string(drawn, '#')) + std::string(bar - drawn, '.') + "] " +
+         render::fit(words, room - bar - 3);
 }
 
 /// As many as there is room for; the last place says how many more there are.
@@ -62,7 +65,7 @@ std::vector<std::string> meter_rows(const TopData& data, const TopLayout& layout
       const std::size_t i = row * layout.meters_beside + beside;
       if (i >= data.meters.size()) break;
       if (!all && i + 1 == places)
-        text += fit(fmt::format("and {} more: Tab", data.meters.size() - i), width);
+        text += render::fit(fmt::format("and {} more: Tab", data.meters.size() - i), width);
       else
         text += meter_text(data.meters[i], width - 1, paint) + " ";
     }
@@ -78,9 +81,9 @@ std::vector<std::pair<const TopColumn*, std::size_t>> columns_of(const TopData& 
   std::vector<std::pair<const TopColumn*, std::size_t>> shown;
   std::size_t longest = kLeastName;
   for (const auto& entry : data.entries) {
-    longest = std::max(longest, cells(entry.name));
+    longest = std::max(longest, render::cells(entry.name));
     for (const auto& task : entry.entries)
-      if (task.is_active) longest = std::max(longest, cells(task.name) + 2);
+      if (task.is_active) longest = std::max(longest, render::cells(task.name) + 2);
   }
   const auto& all = top_columns();
   const auto least = [&](const TopColumn& column) {
@@ -117,9 +120,9 @@ std::string head_row(const TopData& data, const TopState& state, ScreenSize size
     const bool is_sorted = state.sort && &top_columns()[*state.sort] == column;
     const std::string head =
         is_sorted ? fmt::format("{}{}", column->head, state.is_reversed ? "^" : "v") : column->head;
-    text += (text.empty() ? "" : " ") + fit(head, width, column->right);
+    text += (text.empty() ? "" : " ") + render::fit(head, width, column->right);
   }
-  return paint(kReverse, fit(text, size.columns));
+  return paint(kReverse, render::fit(text, size.columns));
 }
 
 std::vector<std::string> list_rows(const TopData& data, const TopState& state, ScreenSize size,
@@ -131,17 +134,18 @@ std::vector<std::string> list_rows(const TopData& data, const TopState& state, S
     const bool is_chosen = i == state.at;
     std::string text;
     for (const auto& [column, width] : columns) {
-      const std::string part = fit(one_line(column->text(*all[i])), width, column->right);
+      const std::string part =
+          render::fit(render::one_line(column->text(*all[i])), width, column->right);
       const bool is_state = column->head == std::string_view("state");
       text += (text.empty() ? "" : " ") +
               paint(is_state && !is_chosen ? style_of(all[i]->state) : kNone, part);
     }
-    rows.push_back(is_chosen ? paint(kReverse, fit(text, size.columns)) : text);
+    rows.push_back(is_chosen ? paint(kReverse, render::fit(text, size.columns)) : text);
   }
   if (all.empty())
-    rows.push_back(cut(state.filter.empty() ? "Nothing runs, waits or is allocated."
-                                            : "No row has that text. Esc: show all.",
-                       size.columns));
+    rows.push_back(render::cut(state.filter.empty() ? "Nothing runs, waits or is allocated."
+                                                    : "No row has that text. Esc: show all.",
+                               size.columns));
   return rows;
 }
 
@@ -151,7 +155,7 @@ std::vector<std::string> text_rows(const TopData& data, const TopState& state, S
   std::vector<std::string> rows;
   const auto at = static_cast<std::size_t>(std::max<std::int64_t>(0, state.line - text.dropped));
   for (std::size_t i = at; i < text.lines.size() && rows.size() < body; ++i)
-    rows.push_back(cut(text.lines[i], size.columns, state.column));
+    rows.push_back(render::cut(text.lines[i], size.columns, state.column));
   return rows;
 }
 
@@ -159,14 +163,15 @@ std::string foot_text(const TopData& data, const TopState& state, std::size_t bo
   if (!state.stops.empty()) {
     const auto run = std::ranges::find(data.entries, state.stops, &TopEntry::name);
     const std::int64_t running = run != data.entries.end() ? run->running : 0;
-    return fmt::format("Stop {}, of which {} {}? y, or any other key: no", one_line(state.stops),
-                       running, running == 1 ? "task runs" : "tasks run");
+    return fmt::format("Stop {}, of which {} {}? y, or any other key: no",
+                       render::one_line(state.stops), running,
+                       running == 1 ? "task runs" : "tasks run");
   }
-  if (state.is_typing) return "show only: " + one_line(state.filter) + "_";
-  if (!state.note.empty()) return one_line(state.note);
+  if (state.is_typing) return "show only: " + render::one_line(state.filter) + "_";
+  if (!state.note.empty()) return render::one_line(state.note);
   if (state.view != View::runs) {
     const TextPane& text = text_of(data, state.view);
-    const std::string name = state.view == View::log       ? one_line(state.logged)
+    const std::string name = state.view == View::log       ? render::one_line(state.logged)
                              : state.view == View::machine ? "this machine"
                                                            : "help";
     const std::int64_t count = text.dropped + std::ssize(text.lines);
@@ -174,9 +179,10 @@ std::string foot_text(const TopData& data, const TopState& state, std::size_t bo
     return fmt::format("{}: {}-{} of {}{}  q back", name, std::min(state.line + 1, count), last,
                        count, state.follows ? ", follows" : "");
   }
-  if (!data.trouble.empty()) return one_line(data.trouble);
-  const std::string filter =
-      state.filter.empty() ? "" : fmt::format("only \"{}\" (Esc: all)  ", one_line(state.filter));
+  if (!data.trouble.empty()) return render::one_line(data.trouble);
+  const std::string filter = state.filter.empty() ? ""
+                                                  : fmt::format("only \"{}\" (Esc: all)  ",
+                                                                render::one_line(state.filter));
   return filter + "? help  x stop  l log  / filter  < > sort  Enter tasks  Tab machine  q quit";
 }
 
@@ -187,7 +193,8 @@ std::vector<std::string> page_of(const TopData& data, const TopState& state, Scr
   const Painter paint(is_plain);
   const TopLayout layout = layout_of(data, state, size);
   std::vector<std::string> rows;
-  if (layout.title > 0) rows.push_back(paint(kBold, cut(one_line(data.title), size.columns)));
+  if (layout.title > 0)
+    rows.push_back(paint(kBold, render::cut(render::one_line(data.title), size.columns)));
   std::ranges::move(meter_rows(data, layout, size, paint), std::back_inserter(rows));
   if (layout.head > 0) rows.push_back(head_row(data, state, size, paint));
   const std::size_t above = rows.size();
@@ -197,7 +204,7 @@ std::vector<std::string> page_of(const TopData& data, const TopState& state, Scr
   if (layout.foot > 0) {
     rows.resize(above + layout.body);
     const bool asks = !state.stops.empty();
-    const std::string foot = cut(foot_text(data, state, layout.body), size.columns);
+    const std::string foot = render::cut(foot_text(data, state, layout.body), size.columns);
     rows.push_back(paint(asks ? kReverse : state.note.empty() ? kDim : kBold, foot));
   }
   return rows;

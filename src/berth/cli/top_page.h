@@ -8,8 +8,8 @@
 
 namespace berth::cli {
 
-/// One row of the screen, in control sequences of colour and text that one_line() has made, at most
-/// as wide as the screen. `is_plain`: without colours.
+/// One row of the screen, in control sequences of colour and text that render::one_line() has made,
+/// at most as wide as the screen. `is_plain`: without colours.
 std::vector<std::string> page_of(const TopData& data, const TopState& state, ScreenSize size,
                                  bool is_plain);
 

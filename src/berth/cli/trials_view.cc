@@ -1,7 +1,6 @@
 #include "berth/cli/trials_view.h"
 
 #include <algorithm>
-#include <array>
 #include <set>
 
 #include "berth/base/text.h"
@@ -17,37 +16,14 @@ namespace {
 
 constexpr std::size_t kMostMetrics = 6, kMostParams = 24;  // of a table; --csv and --json have all
 
-/// A spreadsheet takes a cell that begins like this for a formula, and may run it.
-bool is_formula(std::string_view text) {
-  constexpr std::array kBegins = {"=", "+", "-", "@", "\t", "\r", "＝", "＋", "－", "＠"};
-  return !parse_number(text) &&
-         std::ranges::any_of(kBegins, [&](const char* begin) { return text.starts_with(begin); });
-}
-
-std::string csv_cell(std::string_view text) {
-  if (text.find_first_of(",\"\r\n") == std::string_view::npos) return std::string(text);
-  std::string cell = "\"";
-  for (const char c : text) cell += c == '"' ? "\"\"" : std::string(1, c);
-  return cell + "\"";
-}
-
-std::string csv_line(const std::vector<std::string>& cells, bool raw) {
-  std::string line;
-  for (const auto& cell : cells) {
-    if (&cell != cells.data()) line += ',';
-    line += csv_cell(!raw && is_formula(cell) ? "'" + cell : cell);
-  }
-  return line + "\n";
-}
-
 std::string time_text(const std::optional<Wall>& time) {
   return time ? format_utc(*time) : "";
 }
 
 }  // namespace
 
-Table trials_table(const engine::Order& trials, const experiment::Program& program,
-                   std::size_t most) {
+render::Table trials_table(const engine::Order& trials, const experiment::Program& program,
+                           std::size_t most) {
   auto params = engine::parameter_names(trials);
   params.resize(std::min(params.size(), kMostParams));
   std::vector<std::string> metrics;  // the goal first
@@ -57,14 +33,14 @@ Table trials_table(const engine::Order& trials, const experiment::Program& progr
   for (const auto& name : engine::metric_names(trials))
     if (metrics.size() < kMostMetrics) engine::add_new(metrics, name);
 
-  std::vector<std::string> head{"task"};
+  std::vector<render::Column> head{"task"};
   head.insert(head.end(), params.begin(), params.end());
   head.insert(head.end(), metrics.begin(), metrics.end());
   const engine::Order best = engine::front_of(trials, program);
   const std::set<const store::TaskRecord*> front(best.begin(), best.end());
   if (!front.empty()) head.emplace_back("front");
   head.insert(head.end(), {"time", "state"});
-  Table table(head);
+  render::Table table(head);
   for (const auto* task : trials) {
     if (most > 0 && most-- == 1 && trials.back() != task) break;
     std::vector<std::string> row{task->label};
@@ -94,11 +70,11 @@ Table trials_table(const engine::Order& trials, const experiment::Program& progr
 std::string trials_csv(const store::RunRecord& run, const engine::Order& trials, bool raw) {
   const auto params = engine::parameter_names(trials);
   const auto metrics = engine::metric_names(trials);
-  std::vector<std::string> head{"id", "state", "attempts", "exit_code", "cause"};
+  std::vector<render::Column> head{"id", "state", "attempts", "exit_code", "cause"};
   for (const auto& name : params) head.push_back("params." + name);
   for (const auto& name : metrics) head.push_back("metrics." + name);
   head.insert(head.end(), {"started", "ended", "seconds", "host"});
-  std::string text = csv_line(head, raw);
+  render::Table table(std::move(head));
   for (const auto* task : trials) {
     std::vector<std::string> row{
         run.name + "/" + task->label, std::string(store::name(task->state)),
@@ -117,9 +93,9 @@ std::string trials_csv(const store::RunRecord& run, const engine::Order& trials,
                {time_text(task->started), time_text(task->ended),
                 time ? fmt::format("{:.3f}", std::chrono::duration<double>(*time).count()) : "",
                 task->host});
-    text += csv_line(row, raw);
+    table.add(std::move(row));
   }
-  return text;
+  return render::to_csv(table, raw);
 }
 
 }  // namespace berth::cli

@@ -4,15 +4,15 @@
 #include <string>
 #include <vector>
 
-#include "berth/cli/table.h"
 #include "berth/engine/queries.h"
+#include "berth/render/table.h"
 
 namespace berth::cli {
 
 /// A table of at most `most` rows (0: all of them). Under several goals a star marks each trial of
 /// the front.
-Table trials_table(const engine::Order& trials, const experiment::Program& program,
-                   std::size_t most);
+render::Table trials_table(const engine::Order& trials, const experiment::Program& program,
+                           std::size_t most);
 /// CSV with a line for each trial and the names of --json as its columns:
 /// task,state,…,params.lr,…,metrics.loss,…. An apostrophe precedes text that a spreadsheet would
 /// run as a formula, unless `raw`.

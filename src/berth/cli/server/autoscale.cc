@@ -17,8 +17,8 @@
 #include "berth/cli/fleet_view.h"
 #include "berth/cli/print.h"
 #include "berth/cli/server/listen.h"
-#include "berth/cli/table.h"
 #include "berth/fleet/replay.h"
+#include "berth/render/table.h"
 #include "berth/run/context.h"
 
 namespace berth::cli {
@@ -75,14 +75,14 @@ Result<fleet::System> read_system(os::Env& env, const std::string& path) {
 
 void print_replay(const std::string& server, const fleet::Replay& found, bool has_hold) {
   const fleet::Attainment& attained = found.attained;
-  Table table({"at", "replicas", "why"});
+  render::Table table({"at", "replicas", "why"});
   std::size_t changes = 0;
   for (const auto& [at_s, d] : found.decisions) {
     if (d.desired == d.current || ++changes > kMostShown) continue;
     table.add({format_duration(std::chrono::milliseconds(std::llround(at_s * 1000))),
                fmt::format("{} → {}", d.current, d.desired), d.reason});
   }
-  std::string text = table.empty() ? "" : table.text();
+  std::string text = table.empty() ? "" : render::to_text(table);
   if (changes > kMostShown)
     text += fmt::format("and {} more changes; --json shows all\n", changes - kMostShown);
   text += fmt::format("\n{}: {} requests in {} on {}, simulated{}\n", server, attained.requests,

@@ -1,4 +1,4 @@
-#include "berth/cli/cells.h"
+#include "berth/render/cells.h"
 
 #include <algorithm>
 #include <array>
@@ -7,7 +7,7 @@
 #include "berth/base/text.h"
 #include "berth/base/visible.h"
 
-namespace berth::cli {
+namespace berth::render {
 namespace {
 
 struct CodeRange {
@@ -97,4 +97,4 @@ std::string fit(std::string_view text, std::size_t width, bool right) {
   return right ? blanks + shown : shown + blanks;
 }
 
-}  // namespace berth::cli
+}  // namespace berth::render

@@ -1,10 +1,10 @@
-#include "berth/cli/cells.h"
+#include "berth/render/cells.h"
 
 #include <gtest/gtest.h>
 
 #include "berth/base/rng.h"
 
-namespace berth::cli {
+namespace berth::render {
 namespace {
 
 TEST(Cells, CountWhatATerminalShows) {
@@ -60,4 +60,4 @@ TEST(Cells, WhateverComesALineFitsAndControlsNothing) {
 }
 
 }  // namespace
-}  // namespace berth::cli
+}  // namespace berth::render

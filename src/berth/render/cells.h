@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-namespace berth::cli {
+namespace berth::render {
 
 /// One line that a terminal only shows: the visible_text() of it, line ends and tabs as "^J" and
 /// "^I", bytes that are not UTF-8 as "?".
@@ -23,4 +23,4 @@ std::string cut(std::string_view text, std::size_t most, std::size_t from = 0);
 /// The text, cut to `width` cells and filled up with blanks, before it where `right`.
 std::string fit(std::string_view text, std::size_t width, bool right = false);
 
-}  // namespace berth::cli
+}  // namespace berth::render

@@ -1,12 +1,11 @@
-#include "berth/cli/report_page.h"
-
-#include <algorithm>
+#include "berth/render/document.h"
 
 #include "berth/base/text.h"
 #include "berth/base/units.h"
 #include "berth/base/visible.h"
+#include "berth/render/escape.h"
 
-namespace berth::cli {
+namespace berth::render {
 namespace {
 
 // The content security policy forbids scripts and any loading, whatever the report contains.
@@ -48,51 +47,6 @@ struct Each : Of... {
   using Of::operator()...;
 };
 
-bool is_number(std::string_view cell) {
-  return cell == "-" || cell.empty() || (cell[0] >= '0' && cell[0] <= '9') ||
-         (cell.size() > 1 && cell[0] == '-' && cell[1] >= '0' && cell[1] <= '9');
-}
-
-/// Columns in which every cell begins as a number does.
-std::vector<bool> number_columns(const ReportTable& table) {
-  std::vector<bool> numbers(table.head.size(), !table.rows.empty());
-  for (const auto& row : table.rows)
-    for (std::size_t i = 0; i < numbers.size() && i < row.size(); ++i)
-      numbers[i] = numbers[i] && is_number(row[i]);
-  return numbers;
-}
-
-std::string table_html(const ReportTable& table) {
-  const auto numbers = number_columns(table);
-  std::string html = "<table tabindex=\"0\">\n<thead><tr>";  // it may scroll
-  for (std::size_t i = 0; i < table.head.size(); ++i)
-    html += fmt::format("<th scope=\"col\"{}>{}</th>", numbers[i] ? " class=\"n\"" : "",
-                        html_escape(table.head[i]));
-  html += "</tr></thead>\n<tbody>\n";
-  for (const auto& row : table.rows) {
-    html += "<tr>";
-    for (std::size_t i = 0; i < table.head.size(); ++i)
-      html += fmt::format("<td{}>{}</td>", numbers[i] ? " class=\"n\"" : "",
-                          html_escape(i < row.size() ? row[i] : ""));
-    html += "</tr>\n";
-  }
-  return html + "</tbody>\n</table>\n";
-}
-
-/// Text in which Markdown and HTML see nothing but text.
-std::string markdown_escape(std::string_view text) {
-  std::string escaped;
-  for (const char letter : html_escape(text)) {
-    if (letter == '\n') {
-      escaped += ' ';
-      continue;
-    }
-    if (std::string_view("\\`*_[]~|#@").find(letter) != std::string_view::npos) escaped += '\\';
-    escaped += letter;
-  }
-  return escaped;
-}
-
 /// A fence that the text has not.
 std::string fenced(const std::string& verbatim) {
   const std::string text = visible_text(valid_utf8(verbatim));
@@ -101,48 +55,18 @@ std::string fenced(const std::string& verbatim) {
   return fmt::format("{0}\n{1}\n{0}\n\n", fence, text);
 }
 
-std::string table_markdown(const ReportTable& table) {
-  const auto numbers = number_columns(table);
-  std::string text = "|", rule = "|";
-  for (std::size_t i = 0; i < table.head.size(); ++i) {
-    text += " " + markdown_escape(table.head[i]) + " |";
-    rule += numbers[i] ? " ---: |" : " --- |";
-  }
-  text += "\n" + rule + "\n";
-  for (const auto& row : table.rows) {
-    text += "|";
-    for (std::size_t i = 0; i < table.head.size(); ++i)
-      text += " " + markdown_escape(i < row.size() ? row[i] : "") + " |";
-    text += "\n";
-  }
-  return text + "\n";
-}
-
 }  // namespace
 
-std::string html_escape(std::string_view text) {
-  std::string escaped;
-  for (const char letter : visible_text(valid_utf8(text))) switch (letter) {
-      case '&': escaped += "&amp;"; break;
-      case '<': escaped += "&lt;"; break;
-      case '>': escaped += "&gt;"; break;
-      case '"': escaped += "&quot;"; break;
-      case '\'': escaped += "&#39;"; break;
-      default: escaped += letter;
-    }
-  return escaped;
-}
-
-std::string to_html(const ReportPage& page) {
+std::string to_html(const Document& page) {
   std::string html(kHead);
   html += fmt::format("<title>{0}</title>\n</head>\n<body>\n<main>\n<h1>{0}</h1>\n",
                       html_escape(page.title));
   html += fmt::format("<p class=\"soft\">{}</p>\n", html_escape(page.subtitle));
   const Each part_html{
-      [](const ReportText& part) { return "<p>" + html_escape(part.text) + "</p>\n"; },
-      [](const ReportVerbatim& part) { return "<pre>" + html_escape(part.text) + "</pre>\n"; },
-      [](const ReportTable& part) { return table_html(part); },
-      [](const auto& chart) { return svg_of(chart); }};
+      [](const Text& part) { return "<p>" + html_escape(part.text) + "</p>\n"; },
+      [](const Verbatim& part) { return "<pre>" + html_escape(part.text) + "</pre>\n"; },
+      [](const Table& part) { return to_html(part); },
+      [](const auto& chart) { return to_svg(chart); }};
   for (const auto& section : page.sections) {
     html += fmt::format("<section>\n<h2>{}</h2>\n", html_escape(section.heading));
     for (const auto& part : section.parts) html += std::visit(part_html, part);
@@ -152,12 +76,12 @@ std::string to_html(const ReportPage& page) {
                             html_escape(page.footer));
 }
 
-std::string to_markdown(const ReportPage& page) {
+std::string to_markdown(const Document& page) {
   std::string text =
       fmt::format("# {}\n\n{}\n\n", markdown_escape(page.title), markdown_escape(page.subtitle));
-  const Each part_text{[](const ReportText& part) { return markdown_escape(part.text) + "\n\n"; },
-                       [](const ReportVerbatim& part) { return fenced(part.text); },
-                       [](const ReportTable& part) { return table_markdown(part); },
+  const Each part_text{[](const Text& part) { return markdown_escape(part.text) + "\n\n"; },
+                       [](const Verbatim& part) { return fenced(part.text); },
+                       [](const Table& part) { return to_markdown(part); },
                        [](const auto&) { return std::string(); }};
   for (const auto& section : page.sections) {
     std::string parts;
@@ -167,4 +91,4 @@ std::string to_markdown(const ReportPage& page) {
   return text + markdown_escape(page.footer) + "\n";
 }
 
-}  // namespace berth::cli
+}  // namespace berth::render

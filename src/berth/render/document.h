@@ -8,24 +8,21 @@
 #include <variant>
 #include <vector>
 
-namespace berth::cli {
+#include "berth/render/table.h"
 
-struct ReportText {
+namespace berth::render {
+
+struct Text {
   std::string text;
 };
 /// Preformatted text: a command, the last lines that a task printed.
-struct ReportVerbatim {
+struct Verbatim {
   std::string text;
-};
-/// Columns of numbers are aligned to the right.
-struct ReportTable {
-  std::vector<std::string> head;
-  std::vector<std::vector<std::string>> rows;
 };
 
 /// One axis of a chart, labelled at both ends. Markdown has no charts: their numbers must be in a
 /// table or text too.
-struct ReportAxis {
+struct Axis {
   /// The end whose outliers are drawn at the edge, so that they do not squeeze the other points. A
   /// second chart, in a <details> element, has all values on the axis.
   enum class Cut : std::uint8_t { none, low, high };
@@ -33,23 +30,23 @@ struct ReportAxis {
   bool is_log = false;
   Cut cut = Cut::none;
 };
-struct ReportPoint {
+struct Point {
   double x = 0, y = 0;
 };
 /// Points, and lines through points; each line has its name.
-struct ReportPlot {
+struct Plot {
   struct Line {
     std::string name;
-    std::vector<ReportPoint> points;
+    std::vector<Point> points;
     bool steps = false;  // drawn as a step function
   };
   std::string title;
-  ReportAxis x, y;
-  std::vector<ReportPoint> points{};
+  Axis x, y;
+  std::vector<Point> points{};
   std::vector<Line> lines{};
 };
 /// Bars from 0 to 1, each followed by its text.
-struct ReportBars {
+struct Bars {
   struct Bar {
     std::string name;
     double part = 0;
@@ -59,7 +56,7 @@ struct ReportBars {
   std::vector<Bar> bars;
 };
 /// Bars in rows over time, in seconds since the start of the first.
-struct ReportTimeline {
+struct Timeline {
   enum class Kind : std::uint8_t { done, failed, other };
   struct Span {
     std::size_t row = 0;
@@ -72,26 +69,23 @@ struct ReportTimeline {
   std::vector<Span> spans;
 };
 
-using ReportPart =
-    std::variant<ReportText, ReportVerbatim, ReportTable, ReportPlot, ReportBars, ReportTimeline>;
-struct ReportSection {
+using Part = std::variant<Text, Verbatim, Table, Plot, Bars, Timeline>;
+struct Section {
   std::string heading;
-  std::vector<ReportPart> parts;
+  std::vector<Part> parts;
 };
-struct ReportPage {
+struct Document {
   std::string title{}, subtitle{};
-  std::vector<ReportSection> sections{};
+  std::vector<Section> sections{};
   std::string footer{};
 };
 
-std::string to_html(const ReportPage& page);
-std::string to_markdown(const ReportPage& page);
+std::string to_html(const Document& page);
+std::string to_markdown(const Document& page);
 
-/// Escapes text for HTML, also for quoted attributes.
-std::string html_escape(std::string_view text);
 /// The charts as SVG; "" if there is nothing to draw.
-std::string svg_of(const ReportPlot& plot);
-std::string svg_of(const ReportBars& bars);
-std::string svg_of(const ReportTimeline& timeline);
+std::string to_svg(const Plot& plot);
+std::string to_svg(const Bars& bars);
+std::string to_svg(const Timeline& timeline);
 
-}  // namespace berth::cli
+}  // namespace berth::render

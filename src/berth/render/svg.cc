@@ -5,9 +5,10 @@
 
 #include "berth/base/text.h"
 #include "berth/base/units.h"
-#include "berth/cli/report_page.h"
+#include "berth/render/document.h"
+#include "berth/render/escape.h"
 
-namespace berth::cli {
+namespace berth::render {
 namespace {
 
 constexpr double kWidth = 720, kHeight = 260;
@@ -92,19 +93,18 @@ std::pair<double, double> fences_of(const std::vector<double>& sorted, const Plo
 }
 
 /// Leaves out the outliers at one end of the axis if it becomes at least kGain times shorter.
-void cut_outliers(PlotScale& scale, std::vector<double> values, ReportAxis::Cut cut) {
+void cut_outliers(PlotScale& scale, std::vector<double> values, Axis::Cut cut) {
   constexpr std::size_t kFewest = 8;
   constexpr double kGain = 2;
-  if (cut == ReportAxis::Cut::none || values.size() < kFewest) return;
+  if (cut == Axis::Cut::none || values.size() < kFewest) return;
   std::ranges::sort(values);
   const auto [low, high] = fences_of(values, scale);
   PlotScale inner = scale;
   std::size_t outliers = 0;
   for (const double value : values)
-    outliers +=
-        cut == ReportAxis::Cut::low ? scale.scaled(value) < low : scale.scaled(value) > high;
+    outliers += cut == Axis::Cut::low ? scale.scaled(value) < low : scale.scaled(value) > high;
   if (outliers == 0) return;
-  if (cut == ReportAxis::Cut::low) {
+  if (cut == Axis::Cut::low) {
     inner.low = values[outliers];
     inner.below = outliers;
   } else {
@@ -116,7 +116,7 @@ void cut_outliers(PlotScale& scale, std::vector<double> values, ReportAxis::Cut 
   scale = inner;
 }
 
-PlotScale scale_of(std::vector<double> values, const ReportAxis& axis, double from, double to) {
+PlotScale scale_of(std::vector<double> values, const Axis& axis, double from, double to) {
   std::erase_if(values,
                 [&](double value) { return !std::isfinite(value) || (axis.is_log && value <= 0); });
   PlotScale scale{.is_log = axis.is_log, .from = from, .to = to};
@@ -131,7 +131,7 @@ PlotScale scale_of(std::vector<double> values, const ReportAxis& axis, double fr
   return scale;
 }
 
-bool drawn(const ReportPoint& point, const ReportPlot& plot) {
+bool drawn(const Point& point, const Plot& plot) {
   return std::isfinite(point.x) && std::isfinite(point.y) && (!plot.x.is_log || point.x > 0) &&
          (!plot.y.is_log || point.y > 0);
 }
@@ -149,7 +149,7 @@ std::vector<double> labels_of(const PlotScale& scale, double room) {
   return labels;
 }
 
-std::string axes(const ReportPlot& plot, const PlotScale& x, const PlotScale& y) {
+std::string axes(const Plot& plot, const PlotScale& x, const PlotScale& y) {
   constexpr double kLine = 14, kColumn = 70;
   std::string svg;
   for (const double value : labels_of(y, kLine)) {
@@ -177,7 +177,7 @@ std::string axes(const ReportPlot& plot, const PlotScale& x, const PlotScale& y)
 }
 
 /// A point, or a triangle at the edge for an outlier.
-std::string point_svg(const ReportPoint& point, const PlotScale& x, const PlotScale& y) {
+std::string point_svg(const Point& point, const PlotScale& x, const PlotScale& y) {
   const double right = x.place(point.x), up = y.place(point.y);
   if (const int side = y.side(point.y); side != 0)
     return fmt::format("<path class=\"out\" d=\"M{:.1f} {:.1f}l-4 {}h8z\"/>\n", right,
@@ -185,7 +185,7 @@ std::string point_svg(const ReportPoint& point, const PlotScale& x, const PlotSc
   return fmt::format("<circle class=\"dot\" cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"2.5\"/>\n", right, up);
 }
 
-std::string line_svg(const ReportPlot& plot, const ReportPlot::Line& line, std::size_t index,
+std::string line_svg(const Plot& plot, const Plot::Line& line, std::size_t index,
                      const PlotScale& x, const PlotScale& y) {
   std::string path;
   for (const auto& point : line.points) {
@@ -198,7 +198,7 @@ std::string line_svg(const ReportPlot& plot, const ReportPlot::Line& line, std::
                      index % kColours, path, html_escape(line.name));
 }
 
-std::string legend(const std::vector<ReportPlot::Line>& lines) {
+std::string legend(const std::vector<Plot::Line>& lines) {
   std::string html;
   for (std::size_t i = 0; i < lines.size() && lines.size() > 1; ++i)
     html += fmt::format("<span class=\"k{}\">{}</span> ", i % kColours, html_escape(lines[i].name));
@@ -206,9 +206,9 @@ std::string legend(const std::vector<ReportPlot::Line>& lines) {
 }
 
 /// One chart; `outliers`: set to a sentence about those that are drawn at the edge.
-std::string figure(const ReportPlot& plot, std::string& outliers) {
+std::string figure(const Plot& plot, std::string& outliers) {
   std::vector<double> xs, ys;
-  const auto see = [&](const ReportPoint& point) {
+  const auto see = [&](const Point& point) {
     if (!drawn(point, plot)) return;
     xs.push_back(point.x);
     ys.push_back(point.y);
@@ -243,17 +243,17 @@ std::string figure(const ReportPlot& plot, std::string& outliers) {
 
 }  // namespace
 
-std::string svg_of(const ReportPlot& plot) {
+std::string to_svg(const Plot& plot) {
   std::string outliers;
   std::string html = figure(plot, outliers);
   if (outliers.empty()) return html;
-  ReportPlot whole = plot;
-  whole.y.cut = ReportAxis::Cut::none;
+  Plot whole = plot;
+  whole.y.cut = Axis::Cut::none;
   return html + "<details><summary>The same chart with all values on the axis</summary>\n" +
          figure(whole, outliers) + "</details>\n";
 }
 
-std::string svg_of(const ReportBars& bars) {
+std::string to_svg(const Bars& bars) {
   if (bars.bars.empty()) return "";
   const double room = kWidth - kNameWidth - 110;
   std::string svg = begin_svg(bars.title, kRow * static_cast<double>(bars.bars.size()) + 4);
@@ -270,7 +270,7 @@ std::string svg_of(const ReportBars& bars) {
   return svg + end_svg(bars.title);
 }
 
-std::string svg_of(const ReportTimeline& timeline) {
+std::string to_svg(const Timeline& timeline) {
   if (timeline.spans.empty()) return "";
   double until = 0;
   for (const auto& span : timeline.spans) until = std::max(until, span.to_s);
@@ -302,4 +302,4 @@ std::string svg_of(const ReportTimeline& timeline) {
   return svg + end_svg(timeline.title);
 }
 
-}  // namespace berth::cli
+}  // namespace berth::render
