@@ -2,7 +2,7 @@
 // of 1,000 × 20 and 10,000 × 20 under tight and loose capacity, on one thread.
 #include <benchmark/benchmark.h>
 
-#include "berth/fleet/generated_fleet.h"
+#include "berth/testing/generated_fleet.h"
 
 namespace berth::fleet {
 namespace {

@@ -7,8 +7,8 @@
 #include <chrono>
 #include <cmath>
 
-#include "berth/placement/placement_testing.h"
 #include "berth/placement/subsets.h"
+#include "berth/testing/placement.h"
 
 namespace berth::placement {
 namespace {

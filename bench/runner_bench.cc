@@ -5,8 +5,8 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include "berth/schedule/schedule_testing.h"
 #include "berth/store/store.h"
+#include "berth/testing/schedule.h"
 
 namespace berth::run {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <fstream>
 
-#include "berth/schedule/schedule_testing.h"
+#include "berth/testing/schedule.h"
 
 namespace berth::schedule {
 namespace {

@@ -4,7 +4,7 @@
 #include <cstdlib>
 #include <new>
 
-#include "berth/placement/placement_testing.h"
+#include "berth/testing/placement.h"
 
 namespace {
 

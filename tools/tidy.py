@@ -17,9 +17,10 @@ sys.dont_write_bytecode = True
 import words  # noqa: E402
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-# The layers, lowest first: a file may include headers of its own layer and of those to its left.
+# The layers, lowest first: a file may include headers of its own layer and of those to its left. `testing` is for tests
+# only and may include every layer.
 LAYERS = ["base", "resource", "topology", "placement", "fleet", "schedule", "ignore", "os", "fileset", "machine",
-           "exec", "store", "cluster", "agent", "remote", "flow", "experiment", "run", "engine", "render", "library", "api", "cli"]
+           "exec", "store", "cluster", "agent", "remote", "flow", "experiment", "run", "engine", "render", "library", "api", "cli", "testing"]
 PURE = {"base", "resource", "topology", "placement", "fleet", "schedule", "ignore"}
 # Calls that reach files, processes or clocks: only os/ may contain them.
 WORLD = re.compile(r"#include <(unistd|fcntl|sys/(?!types)[a-z]+|signal|csignal|poll|sched|dirent|fstream|filesystem|thread)"
@@ -117,6 +118,20 @@ def violations_in_types(files):
             yield f"{found[1]}: another {space}::{type_name} is at {found[0]}"
 
 
+def violations_in_lists():
+    """Sources that no CMakeLists.txt names would be neither compiled nor tested."""
+    lists = {path.parent: set(re.findall(r"[\w./-]+\.cc\b", path.read_text(encoding="utf-8")))
+             for path in (ROOT / "src/berth").rglob("CMakeLists.txt")}
+    named_at_root = set()
+    for path in (ROOT / "cmake").glob("*.cmake"):
+        named_at_root |= set(re.findall(r"src/berth/[\w./-]+\.cc\b", path.read_text(encoding="utf-8")))
+    for path in sorted((ROOT / "src/berth").rglob("*.cc")):
+        name = str(path.relative_to(ROOT))
+        folders = [folder for folder in path.parents if folder in lists]
+        if name not in named_at_root and not any(str(path.relative_to(folder)) in lists[folder] for folder in folders):
+            yield f"{name}: no CMakeLists.txt names it"
+
+
 def words_main(arguments):
     check = words.Words(ROOT)
     if "--update" in arguments:
@@ -142,6 +157,7 @@ def main():
              for path in sorted((ROOT / folder).rglob("*")) if path.suffix in {".h", ".cc", ".c"}]
     violations = [violation for path in files for violation in violations_in_file(path)]
     violations += violations_in_types(files)
+    violations += violations_in_lists()
     users = [path for path in files if path.suffix == ".cc" and "_test" not in path.name
              and "#include <nlohmann/json.hpp>" in path.read_text(encoding="utf-8")]
     if len(users) > MAX_JSON_FILES:

@@ -234,7 +234,8 @@ class Words:
         yield from ((path, "docs") for path in self.documents())
         for folder in SOURCES:
             for path in sorted((self.root / folder).rglob("*")):
-                if path.suffix in {".h", ".cc", ".inc"} and not re.search(r"_(test|testing|fuzz|bench)\.\w+$|^fake_", path.name):
+                if path.suffix in {".h", ".cc", ".inc"} and "testing" not in path.parts and not re.search(
+                        r"_(test|fuzz|bench)\.\w+$", path.name):
                     yield path, "source"
         if (self.root / "dev").exists():
             yield self.root / "dev", "shell"

@@ -49,7 +49,7 @@ enum berth_code {
   BERTH_FAILED = 8 /* the operating system, or what is stored, is at fault */
 };
 
-/* "0.2.0" */
+/* "0.3.0" */
 BERTH_EXPORT const char* berth_version(void);
 /* Takes NULL too. */
 BERTH_EXPORT void berth_free_text(char* text);

@@ -55,7 +55,7 @@ using Status = Result<void>;
 BERTH_EXPORT int exit_code(ErrorKind kind);
 /// Whether the same call may succeed later without anybody changing the input.
 BERTH_EXPORT bool retryable(ErrorKind kind);
-/// The library's version, "0.2.0".
+/// The library's version, "0.3.0".
 BERTH_EXPORT std::string_view version();
 
 }  // namespace berth

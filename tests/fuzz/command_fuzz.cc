@@ -5,7 +5,7 @@
 #include <array>
 #include <string>
 
-#include "berth/base/shell_testing.h"
+#include "berth/testing/shell.h"
 #include "fuzz.h"
 
 namespace {

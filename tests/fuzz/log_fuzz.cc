@@ -1,7 +1,7 @@
 // Any bytes are a log up to where they make sense, and a writer goes on there. Two files, parted by
 // a NUL-free marker: the log of the run and one attempt's own.
-#include "berth/os/fake_env.h"
 #include "berth/run/log_file.h"
+#include "berth/testing/fake_env.h"
 #include "fuzz.h"
 
 namespace {

@@ -1,5 +1,5 @@
 // Whatever a reader of topologies gives is well formed, and reads back from what it is written as.
-#include "berth/topology/topology_testing.h"
+#include "berth/testing/topology.h"
 #include "fuzz.h"
 
 void berth::fuzz(std::string_view text) {

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "berth/os/fake_process.h"
+#include "berth/testing/fake_process.h"
 #include "simulate/contract.h"
 
 namespace berth::simulate {

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "berth/os/fake_env.h"
+#include "berth/testing/fake_env.h"
 #include "berth/run/runner.h"
 #include "berth/store/store.h"
 

@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "berth/os/fake_env.h"
+#include "berth/testing/fake_env.h"
 #include "berth/run/context.h"
 #include "berth/store/store.h"
 

@@ -11,7 +11,7 @@
 #include "berth/machine/ledger.h"
 #include "berth/remote/clusters.h"
 #include "berth/run/clusters.h"
-#include "berth/store/failing_store.h"
+#include "berth/testing/failing_store.h"
 #include "simulate/cloud.h"
 #include "simulate/played_run.h"
 

@@ -2,9 +2,9 @@
 // heard of everything.
 #include <gtest/gtest.h>
 
-#include "berth/agent/agent_testing.h"
 #include "berth/agent/journal.h"
 #include "berth/machine/ledger.h"
+#include "berth/testing/agent.h"
 
 namespace berth::agent {
 namespace {

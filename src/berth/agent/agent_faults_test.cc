@@ -3,9 +3,9 @@
 #include <set>
 #include <string>
 
-#include "berth/agent/agent_testing.h"
 #include "berth/agent/layout.h"
 #include "berth/base/rng.h"
+#include "berth/testing/agent.h"
 
 namespace berth::agent {
 namespace {

@@ -1,7 +1,7 @@
 // What an agent does when its lease ends, on a fake clock.
 #include "berth/agent/agent.h"
 
-#include "berth/agent/agent_testing.h"
+#include "berth/testing/agent.h"
 
 namespace berth::agent {
 namespace {

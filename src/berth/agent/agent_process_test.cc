@@ -9,10 +9,10 @@
 #include <filesystem>
 #include <set>
 
-#include "berth/agent/agent_testing.h"
 #include "berth/base/rng.h"
 #include "berth/os/loop.h"
-#include "berth/os/posix_testing.h"
+#include "berth/testing/agent.h"
+#include "berth/testing/posix.h"
 
 namespace berth::agent {
 namespace {

@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
-#include "berth/agent/agent_testing.h"
 #include "berth/os/loop.h"
+#include "berth/testing/agent.h"
 
 namespace berth::agent {
 namespace {

@@ -1,7 +1,7 @@
 // Each message of an agent counts once, and is acknowledged once it is durable.
 #include "berth/agent/inbox.h"
 
-#include "berth/agent/agent_testing.h"
+#include "berth/testing/agent.h"
 
 namespace berth::agent {
 namespace {

@@ -4,7 +4,7 @@
 
 #include "berth/agent/protocol.h"
 #include "berth/base/rng.h"
-#include "berth/os/fake_env.h"
+#include "berth/testing/fake_env.h"
 
 namespace berth::agent {
 namespace {

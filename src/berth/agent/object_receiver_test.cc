@@ -8,7 +8,7 @@
 
 #include "berth/base/digest.h"
 #include "berth/fileset/objects.h"
-#include "berth/os/posix_testing.h"
+#include "berth/testing/posix.h"
 
 namespace berth::agent {
 namespace {

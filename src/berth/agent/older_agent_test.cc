@@ -1,8 +1,8 @@
 // A client to an agent of an older Berth, word for word as that one spoke.
 #include <algorithm>
 
-#include "berth/agent/agent_testing.h"
 #include "berth/os/loop.h"
+#include "berth/testing/agent.h"
 
 namespace berth::agent {
 namespace {

@@ -1,7 +1,7 @@
 // What is said to an agent waits for it, and is said again where it may not have come.
 #include "berth/agent/outbox.h"
 
-#include "berth/agent/agent_testing.h"
+#include "berth/testing/agent.h"
 
 namespace berth::agent {
 namespace {

@@ -2,9 +2,9 @@
 
 #include <gtest/gtest.h>
 
-#include "berth/agent/agent_testing.h"
 #include "berth/agent/layout.h"
 #include "berth/agent/startup.h"
+#include "berth/testing/agent.h"
 
 namespace berth::agent {
 namespace {

@@ -3,10 +3,10 @@
 
 #include <algorithm>
 
-#include "berth/agent/agent_testing.h"
 #include "berth/agent/connection.h"
 #include "berth/agent/stdio.h"
-#include "berth/os/fake_process.h"
+#include "berth/testing/agent.h"
+#include "berth/testing/fake_process.h"
 
 namespace berth::agent {
 namespace {

@@ -1,7 +1,7 @@
 // Which files of a lease's directory its tasks wrote.
 #include "berth/agent/sent_files.h"
 
-#include "berth/os/posix_testing.h"
+#include "berth/testing/posix.h"
 
 namespace berth::agent {
 namespace {

@@ -4,8 +4,8 @@
 
 #include <csignal>
 
-#include "berth/agent/agent_testing.h"
 #include "berth/base/rng.h"
+#include "berth/testing/agent.h"
 
 namespace berth::agent {
 namespace {

@@ -6,7 +6,7 @@
 #include <array>
 #include <cctype>
 
-#include "berth/base/shell_testing.h"
+#include "berth/testing/shell.h"
 
 namespace berth {
 namespace {

@@ -3,8 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "berth/error.h"
-#include "berth/os/fake_env.h"
 #include "berth/run/layout.h"
+#include "berth/testing/fake_env.h"
 
 namespace berth::cli {
 namespace {

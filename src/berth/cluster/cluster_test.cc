@@ -9,10 +9,10 @@
 
 #include "berth/base/json.h"
 #include "berth/base/rng.h"
-#include "berth/cluster/fake_cluster.h"
 #include "berth/cluster/local.h"
 #include "berth/cluster/tracing.h"
-#include "berth/os/fake_env.h"
+#include "berth/testing/fake_cluster.h"
+#include "berth/testing/fake_env.h"
 
 namespace berth::cluster {
 namespace {

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "berth/base/rng.h"
-#include "berth/base/shell_testing.h"
+#include "berth/testing/shell.h"
 
 namespace berth::exec {
 namespace {

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 
 #include "berth/base/text.h"
-#include "berth/os/fake_env.h"
+#include "berth/testing/fake_env.h"
 
 namespace berth::exec {
 namespace {

@@ -8,7 +8,7 @@
 #include <array>
 #include <csignal>
 
-#include "berth/os/posix_testing.h"
+#include "berth/testing/posix.h"
 
 namespace berth::exec {
 namespace {

@@ -12,8 +12,8 @@
 #include "berth/base/text.h"
 #include "berth/base/units.h"
 #include "berth/exec/command.h"
-#include "berth/os/fake_env.h"
 #include "berth/os/loop.h"
+#include "berth/testing/fake_env.h"
 
 namespace berth::exec {
 namespace {

@@ -3,10 +3,10 @@
 #include <gtest/gtest.h>
 
 #include "berth/experiment/halving.h"
-#include "berth/os/fake_env.h"
 #include "berth/remote/clusters.h"
 #include "berth/remote/ec2_settings.h"
 #include "berth/remote/slurm_entry.h"
+#include "berth/testing/fake_env.h"
 
 namespace berth::experiment {
 namespace {

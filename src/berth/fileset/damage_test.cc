@@ -10,7 +10,7 @@
 #include "berth/fileset/fileset.h"
 #include "berth/fileset/objects.h"
 #include "berth/fileset/seen.h"
-#include "berth/os/posix_testing.h"
+#include "berth/testing/posix.h"
 
 namespace berth::fileset {
 namespace {

@@ -6,9 +6,9 @@
 #include <map>
 
 #include "berth/fileset/fileset.h"
-#include "berth/fileset/fileset_testing.h"
 #include "berth/fileset/objects.h"
-#include "berth/os/fake_env.h"
+#include "berth/testing/fake_env.h"
+#include "berth/testing/fileset.h"
 
 namespace berth::fileset {
 namespace {

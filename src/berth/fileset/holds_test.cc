@@ -2,8 +2,8 @@
 #include <gtest/gtest.h>
 
 #include "berth/fileset/fileset.h"
-#include "berth/fileset/fileset_testing.h"
-#include "berth/os/fake_env.h"
+#include "berth/testing/fake_env.h"
+#include "berth/testing/fileset.h"
 
 namespace berth::fileset {
 namespace {

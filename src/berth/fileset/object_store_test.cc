@@ -12,9 +12,9 @@
 
 #include "berth/base/rng.h"
 #include "berth/fileset/fileset.h"
-#include "berth/fileset/fileset_testing.h"
 #include "berth/fileset/objects.h"
-#include "berth/os/posix_testing.h"
+#include "berth/testing/fileset.h"
+#include "berth/testing/posix.h"
 
 namespace berth::fileset {
 namespace {

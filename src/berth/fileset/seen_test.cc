@@ -11,7 +11,7 @@
 #include <fstream>
 
 #include "berth/fileset/fileset.h"
-#include "berth/os/posix_testing.h"
+#include "berth/testing/posix.h"
 
 namespace berth::fileset {
 namespace {

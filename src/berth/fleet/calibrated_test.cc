@@ -1,7 +1,7 @@
 // What the calibrated model mends, each with the input that shows it
 // (docs/explanation/fleet-model.md).
-#include "berth/fleet/fleet_testing.h"
 #include "berth/fleet/sizing.h"
+#include "berth/testing/fleet.h"
 
 namespace berth::fleet {
 namespace {

@@ -1,8 +1,8 @@
-#include "berth/fleet/fleet_testing.h"
-#include "berth/fleet/generated_fleet.h"
 #include "berth/fleet/simulated_limit.h"
 #include "berth/fleet/simulation.h"
 #include "berth/fleet/thinning.h"
+#include "berth/testing/fleet.h"
+#include "berth/testing/generated_fleet.h"
 
 namespace berth::fleet {
 namespace {

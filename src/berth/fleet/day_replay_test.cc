@@ -4,8 +4,8 @@
 
 #include <set>
 
-#include "berth/fleet/day_testing.h"
 #include "berth/fleet/simulation.h"
+#include "berth/testing/day.h"
 
 namespace berth::fleet {
 namespace {

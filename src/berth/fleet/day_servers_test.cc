@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "berth/fleet/day.h"
-#include "berth/fleet/day_testing.h"
+#include "berth/testing/day.h"
 
 namespace berth::fleet {
 namespace {

@@ -6,8 +6,8 @@
 
 #include "berth/base/rng.h"
 #include "berth/fleet/day.h"
-#include "berth/fleet/day_testing.h"
-#include "berth/fleet/generated_fleet.h"
+#include "berth/testing/day.h"
+#include "berth/testing/generated_fleet.h"
 
 namespace berth::fleet {
 namespace {

@@ -6,8 +6,8 @@
 #include <fstream>
 #include <sstream>
 
-#include "berth/fleet/fleet_testing.h"
-#include "berth/fleet/generated_fleet.h"
+#include "berth/testing/fleet.h"
+#include "berth/testing/generated_fleet.h"
 #include "paths.h"
 
 namespace berth::fleet {

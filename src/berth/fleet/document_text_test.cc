@@ -4,8 +4,8 @@
 
 #include <random>
 
-#include "berth/fleet/fleet_testing.h"
 #include "berth/fleet/performance_entry.h"
+#include "berth/testing/fleet.h"
 
 namespace berth::fleet {
 namespace {

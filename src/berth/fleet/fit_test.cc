@@ -8,10 +8,10 @@
 
 #include "berth/base/text.h"
 #include "berth/fleet/benchmark_files.h"
-#include "berth/fleet/fit_testing.h"
-#include "berth/fleet/fleet_testing.h"
 #include "berth/fleet/least_squares.h"
 #include "berth/fleet/observations.h"
+#include "berth/testing/fit.h"
+#include "berth/testing/fleet.h"
 
 namespace berth::fleet {
 namespace {

@@ -2,10 +2,10 @@
 #include <map>
 
 #include "berth/base/json.h"
-#include "berth/fleet/fleet_testing.h"
 #include "berth/fleet/format.h"
 #include "berth/fleet/replica_group.h"
 #include "berth/fleet/system_view.h"
+#include "berth/testing/fleet.h"
 
 namespace berth::fleet {
 namespace {

@@ -4,7 +4,7 @@
 #include <set>
 
 #include "berth/base/rng.h"
-#include "berth/fleet/fleet_testing.h"
+#include "berth/testing/fleet.h"
 
 namespace berth::fleet {
 namespace {

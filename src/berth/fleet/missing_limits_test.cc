@@ -1,6 +1,6 @@
 #include "berth/fleet/missing_limits.h"
 
-#include "berth/fleet/fleet_testing.h"
+#include "berth/testing/fleet.h"
 
 namespace berth::fleet {
 namespace {

@@ -1,8 +1,8 @@
 // Plans with mixes of two accelerators: against brute force on small fleets, and cases by name.
 #include <cstdlib>
 
-#include "berth/fleet/fleet_testing.h"
-#include "berth/fleet/generated_fleet.h"
+#include "berth/testing/fleet.h"
+#include "berth/testing/generated_fleet.h"
 
 namespace berth::fleet {
 namespace {

@@ -2,9 +2,9 @@
 // nor a candidate smaller. BERTH_MONOTONE_FLEETS=1000 is the long form.
 #include <cmath>
 
-#include "berth/fleet/fleet_testing.h"
-#include "berth/fleet/generated_fleet.h"
 #include "berth/fleet/simulated_limit.h"
+#include "berth/testing/fleet.h"
+#include "berth/testing/generated_fleet.h"
 
 namespace berth::fleet {
 namespace {

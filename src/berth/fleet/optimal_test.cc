@@ -6,9 +6,9 @@
 #include <fstream>
 #include <thread>
 
-#include "berth/fleet/fleet_testing.h"
-#include "berth/fleet/generated_fleet.h"
 #include "berth/fleet/solution.h"
+#include "berth/testing/fleet.h"
+#include "berth/testing/generated_fleet.h"
 #include "paths.h"
 
 namespace berth::fleet {

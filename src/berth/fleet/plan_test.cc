@@ -1,4 +1,4 @@
-#include "berth/fleet/fleet_testing.h"
+#include "berth/testing/fleet.h"
 
 namespace berth::fleet {
 namespace {

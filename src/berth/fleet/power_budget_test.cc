@@ -1,6 +1,6 @@
 // Plans within a power budget: against brute force on small fleets, and cases by name.
-#include "berth/fleet/fleet_testing.h"
-#include "berth/fleet/generated_fleet.h"
+#include "berth/testing/fleet.h"
+#include "berth/testing/generated_fleet.h"
 
 namespace berth::fleet {
 namespace {

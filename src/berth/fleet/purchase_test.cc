@@ -1,7 +1,7 @@
 // Capacity that is bought in several ways: against brute force on small fleets, and cases by name.
 #include "berth/fleet/day.h"
-#include "berth/fleet/fleet_testing.h"
-#include "berth/fleet/generated_fleet.h"
+#include "berth/testing/fleet.h"
+#include "berth/testing/generated_fleet.h"
 
 namespace berth::fleet {
 namespace {

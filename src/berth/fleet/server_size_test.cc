@@ -1,9 +1,9 @@
 #include "berth/fleet/server_size.h"
 
 #include "berth/base/rng.h"
-#include "berth/fleet/fleet_testing.h"
-#include "berth/fleet/generated_fleet.h"
 #include "berth/fleet/system_view.h"
+#include "berth/testing/fleet.h"
+#include "berth/testing/generated_fleet.h"
 
 namespace berth::fleet {
 namespace {

@@ -5,13 +5,13 @@
 #include <cstdlib>
 
 #include "berth/base/rng.h"
-#include "berth/fleet/fleet_testing.h"
 #include "berth/fleet/manifests.h"
 #include "berth/fleet/server_size.h"
 #include "berth/fleet/simulated_limit.h"
 #include "berth/fleet/simulation.h"
 #include "berth/fleet/sizing.h"
 #include "berth/fleet/system_view.h"
+#include "berth/testing/fleet.h"
 
 namespace berth::fleet {
 namespace {

@@ -1,5 +1,5 @@
 #include "berth/base/json_value.h"
-#include "berth/flow/flow_testing.h"
+#include "berth/testing/flow.h"
 
 namespace berth::flow {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "berth/base/text.h"
 #include "berth/flow/flow.h"
-#include "berth/os/posix_testing.h"
+#include "berth/testing/posix.h"
 #include "paths.h"
 
 namespace berth::flow {

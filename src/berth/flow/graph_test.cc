@@ -1,7 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "berth/base/rng.h"
-#include "berth/flow/flow_testing.h"
+#include "berth/testing/flow.h"
 
 namespace berth::flow {
 namespace {

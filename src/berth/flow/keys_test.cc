@@ -2,8 +2,8 @@
 #include <gtest/gtest.h>
 
 #include "berth/base/rng.h"
-#include "berth/flow/flow_testing.h"
 #include "berth/flow/notation.h"
+#include "berth/testing/flow.h"
 
 namespace berth::flow {
 namespace {

@@ -3,8 +3,8 @@
 #include <span>
 
 #include "berth/base/text.h"
-#include "berth/flow/flow_testing.h"
 #include "berth/flow/notation.h"
+#include "berth/testing/flow.h"
 
 namespace berth::flow {
 namespace {

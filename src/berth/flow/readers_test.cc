@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 
-#include "berth/flow/flow_testing.h"
+#include "berth/testing/flow.h"
 
 namespace berth::flow {
 namespace {

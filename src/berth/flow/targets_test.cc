@@ -1,7 +1,7 @@
 // What is said of a flow on the command line.
 #include <gtest/gtest.h>
 
-#include "berth/flow/flow_testing.h"
+#include "berth/testing/flow.h"
 
 namespace berth::flow {
 namespace {

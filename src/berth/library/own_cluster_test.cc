@@ -7,7 +7,7 @@
 #include <thread>
 
 #include "berth/library/own_worker.h"
-#include "berth/os/posix_testing.h"
+#include "berth/testing/posix.h"
 
 namespace berth {
 namespace {

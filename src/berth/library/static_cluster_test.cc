@@ -6,7 +6,7 @@
 #include <set>
 
 #include "berth/library/own_cluster.h"
-#include "berth/os/posix_testing.h"
+#include "berth/testing/posix.h"
 
 namespace berth {
 namespace {

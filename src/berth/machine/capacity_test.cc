@@ -11,8 +11,8 @@
 
 #include "berth/base/rng.h"
 #include "berth/base/units.h"
-#include "berth/machine/capacity_fixture.h"
 #include "berth/machine/cgroup_paths.h"
+#include "berth/testing/capacity_fixture.h"
 #include "paths.h"
 
 namespace berth::machine {

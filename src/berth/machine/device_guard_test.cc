@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <cstdlib>
 
-#include "berth/machine/devices_testing.h"
-#include "berth/os/fake_env.h"
+#include "berth/testing/devices.h"
+#include "berth/testing/fake_env.h"
 #include "paths.h"
 
 namespace berth::machine {

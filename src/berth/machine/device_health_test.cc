@@ -3,8 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "berth/machine/health_watch.h"
-#include "berth/os/fake_env.h"
 #include "berth/os/loop.h"
+#include "berth/testing/fake_env.h"
 
 namespace berth::machine {
 namespace {

@@ -1,5 +1,5 @@
 #include "berth/machine/device_shares.h"
-#include "berth/machine/machine_testing.h"
+#include "berth/testing/machine.h"
 
 #include <gtest/gtest.h>
 

@@ -8,7 +8,7 @@
 #include <cstdlib>
 #include <iostream>
 
-#include "berth/machine/devices_testing.h"
+#include "berth/testing/devices.h"
 #include "paths.h"
 
 namespace berth::machine {

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "berth/machine/ledger.h"
-#include "berth/os/fake_env.h"
+#include "berth/testing/fake_env.h"
 
 namespace berth::machine {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <csignal>
 
-#include "berth/os/fake_env.h"
+#include "berth/testing/fake_env.h"
 
 namespace berth::machine {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "berth/base/text.h"
 #include "berth/machine/groups.h"
-#include "berth/os/fake_env.h"
+#include "berth/testing/fake_env.h"
 
 namespace berth::machine {
 namespace {

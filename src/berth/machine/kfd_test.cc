@@ -8,7 +8,7 @@
 #include "berth/base/rng.h"
 #include "berth/machine/devices.h"
 #include "berth/machine/devices_pci.h"
-#include "berth/machine/devices_testing.h"
+#include "berth/testing/devices.h"
 #include "paths.h"
 
 namespace berth::machine {

@@ -5,8 +5,8 @@
 
 #include "berth/machine/group_plan.h"
 #include "berth/machine/pid_namespace.h"
-#include "berth/os/fake_env.h"
-#include "berth/os/posix_testing.h"
+#include "berth/testing/fake_env.h"
+#include "berth/testing/posix.h"
 
 namespace berth::machine {
 namespace {

@@ -5,8 +5,8 @@
 #include <algorithm>
 
 #include "berth/machine/ledger_file.h"
-#include "berth/machine/ledger_testing.h"
-#include "berth/machine/machine_testing.h"
+#include "berth/testing/ledger.h"
+#include "berth/testing/machine.h"
 
 namespace berth::machine {
 namespace {

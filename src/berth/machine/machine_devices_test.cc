@@ -5,7 +5,7 @@
 
 #include "berth/base/rng.h"
 #include "berth/machine/machine.h"
-#include "berth/machine/machine_testing.h"
+#include "berth/testing/machine.h"
 
 namespace berth::machine {
 namespace {

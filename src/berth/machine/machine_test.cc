@@ -7,7 +7,7 @@
 
 #include "berth/base/rng.h"
 #include "berth/machine/ledger_file.h"
-#include "berth/machine/machine_testing.h"
+#include "berth/testing/machine.h"
 
 namespace berth::machine {
 namespace {

@@ -6,8 +6,8 @@
 #include <memory>
 
 #include "berth/base/rng.h"
-#include "berth/machine/ledger_testing.h"
-#include "berth/machine/machine_testing.h"
+#include "berth/testing/ledger.h"
+#include "berth/testing/machine.h"
 
 namespace berth::machine {
 namespace {

@@ -9,7 +9,7 @@
 #include <thread>
 
 #include "berth/os/background_threads.h"
-#include "berth/os/posix_testing.h"
+#include "berth/testing/posix.h"
 
 namespace berth::os {
 namespace {

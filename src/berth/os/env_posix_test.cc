@@ -10,7 +10,7 @@
 #include <thread>
 
 #include "berth/os/loop.h"
-#include "berth/os/posix_testing.h"
+#include "berth/testing/posix.h"
 
 namespace berth::os {
 namespace {

@@ -5,7 +5,7 @@
 #include <memory>
 #include <string>
 
-#include "berth/os/fake_env.h"
+#include "berth/testing/fake_env.h"
 
 namespace berth::os {
 namespace {

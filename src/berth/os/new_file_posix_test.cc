@@ -4,7 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "berth/os/posix_testing.h"
+#include "berth/testing/posix.h"
 
 namespace berth::os {
 namespace {

@@ -1,8 +1,8 @@
 // Unix sockets, real and fake: the same for whoever uses them.
 #include <sys/stat.h>
 
-#include "berth/os/fake_env.h"
-#include "berth/os/posix_testing.h"
+#include "berth/testing/fake_env.h"
+#include "berth/testing/posix.h"
 
 namespace berth::os {
 namespace {

@@ -7,7 +7,7 @@
 #include <cerrno>
 #include <csignal>
 
-#include "berth/os/posix_testing.h"
+#include "berth/testing/posix.h"
 
 namespace berth::os {
 namespace {

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <array>
 
-#include "berth/placement/placement_testing.h"
+#include "berth/testing/placement.h"
 
 namespace berth::placement {
 namespace {

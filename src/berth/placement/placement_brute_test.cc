@@ -9,7 +9,7 @@
 #include <fstream>
 #include <sstream>
 
-#include "berth/placement/placement_testing.h"
+#include "berth/testing/placement.h"
 #include "paths.h"
 
 namespace berth::placement {

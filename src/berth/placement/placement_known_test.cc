@@ -1,8 +1,8 @@
 // From what the vendors' tools print, or from the catalogue, to the devices that are chosen.
 #include <gtest/gtest.h>
 
-#include "berth/placement/placement_testing.h"
 #include "berth/placement/subsets.h"
+#include "berth/testing/placement.h"
 
 namespace berth::placement {
 namespace {

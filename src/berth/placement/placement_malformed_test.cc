@@ -6,8 +6,8 @@
 #include <cstdlib>
 
 #include "berth/base/text.h"
-#include "berth/placement/placement_testing.h"
 #include "berth/placement/subsets.h"
+#include "berth/testing/placement.h"
 
 namespace berth::placement {
 namespace {

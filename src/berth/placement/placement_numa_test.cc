@@ -3,8 +3,8 @@
 
 #include <map>
 
-#include "berth/placement/placement_testing.h"
 #include "berth/placement/subsets.h"
+#include "berth/testing/placement.h"
 
 namespace berth::placement {
 namespace {

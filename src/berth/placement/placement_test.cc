@@ -2,8 +2,8 @@
 
 #include <gtest/gtest.h>
 
-#include "berth/placement/placement_testing.h"
 #include "berth/placement/subsets.h"
+#include "berth/testing/placement.h"
 
 namespace berth::placement {
 namespace {

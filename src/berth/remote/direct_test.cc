@@ -7,10 +7,10 @@
 #include "berth/agent/push.h"
 #include "berth/base/text.h"
 #include "berth/fileset/objects.h"
-#include "berth/os/fake_env.h"
 #include "berth/os/loop.h"
-#include "berth/os/posix_testing.h"
 #include "berth/remote/clusters.h"
+#include "berth/testing/fake_env.h"
+#include "berth/testing/posix.h"
 
 namespace berth::remote {
 namespace {

@@ -7,7 +7,7 @@
 #include <cmath>
 #include <deque>
 
-#include "berth/remote/ec2_testing.h"
+#include "berth/testing/ec2.h"
 
 namespace berth::remote {
 namespace {

@@ -2,8 +2,8 @@
 
 #include <gtest/gtest.h>
 
-#include "berth/os/fake_env.h"
-#include "berth/remote/ec2_testing.h"
+#include "berth/testing/ec2.h"
+#include "berth/testing/fake_env.h"
 
 namespace berth::remote {
 namespace {

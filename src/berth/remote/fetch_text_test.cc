@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "berth/os/fake_env.h"
+#include "berth/testing/fake_env.h"
 
 namespace berth::remote {
 namespace {

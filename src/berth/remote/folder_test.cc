@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "berth/os/fake_env.h"
+#include "berth/testing/fake_env.h"
 
 namespace berth::remote {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <array>
 
-#include "berth/os/fake_env.h"
+#include "berth/testing/fake_env.h"
 
 namespace berth::remote {
 namespace {

@@ -3,8 +3,8 @@
 
 #include <gtest/gtest.h>
 
-#include "berth/agent/agent_testing.h"
 #include "berth/remote/remote_worker_record.h"
+#include "berth/testing/agent.h"
 
 namespace berth::remote {
 namespace {

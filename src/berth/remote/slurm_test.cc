@@ -8,8 +8,8 @@
 
 #include "berth/base/text.h"
 #include "berth/base/units.h"
-#include "berth/os/fake_env.h"
 #include "berth/remote/slurm_commands.h"
+#include "berth/testing/fake_env.h"
 
 namespace berth::remote {
 namespace {

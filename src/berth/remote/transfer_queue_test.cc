@@ -7,8 +7,8 @@
 #include "berth/agent/startup.h"
 #include "berth/fileset/objects.h"
 #include "berth/os/loop.h"
-#include "berth/os/posix_testing.h"
 #include "berth/remote/clusters.h"
+#include "berth/testing/posix.h"
 
 namespace berth::remote {
 namespace {

@@ -8,8 +8,8 @@
 #include <fstream>
 
 #include "berth/base/rng.h"
-#include "berth/base/shell_testing.h"
 #include "berth/base/text.h"
+#include "berth/testing/shell.h"
 
 namespace berth::remote {
 namespace {

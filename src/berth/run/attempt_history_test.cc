@@ -6,9 +6,9 @@
 #include <algorithm>
 
 #include "berth/base/units.h"
-#include "berth/cluster/fake_cluster.h"
 #include "berth/run/flow_run.h"
-#include "berth/run/run_testing.h"
+#include "berth/testing/fake_cluster.h"
+#include "berth/testing/run.h"
 
 namespace berth::run {
 namespace {

@@ -7,12 +7,12 @@
 #include <map>
 
 #include "berth/base/rng.h"
-#include "berth/cluster/fake_cluster.h"
 #include "berth/os/loop.h"
 #include "berth/run/local_worker.h"
-#include "berth/run/run_testing.h"
 #include "berth/run/workload.h"
-#include "berth/store/failing_store.h"
+#include "berth/testing/failing_store.h"
+#include "berth/testing/fake_cluster.h"
+#include "berth/testing/run.h"
 
 namespace berth::run {
 namespace {

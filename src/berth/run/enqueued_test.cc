@@ -2,8 +2,8 @@
 
 #include <gtest/gtest.h>
 
-#include "berth/os/fake_env.h"
 #include "berth/run/layout.h"
+#include "berth/testing/fake_env.h"
 
 namespace berth::run {
 namespace {

@@ -7,13 +7,13 @@
 #include "berth/agent/journal.h"
 #include "berth/base/text.h"
 #include "berth/base/units.h"
-#include "berth/os/fake_env.h"
 #include "berth/run/drive.h"
 #include "berth/run/flow_run.h"
 #include "berth/run/flow_tasks.h"
 #include "berth/run/layout.h"
-#include "berth/run/run_testing.h"
 #include "berth/run/runner.h"
+#include "berth/testing/fake_env.h"
+#include "berth/testing/run.h"
 
 namespace berth::run {
 namespace {

@@ -1,7 +1,7 @@
 // The tasks of a flow joined with what was recorded of them.
 #include "berth/run/flow_graph.h"
 
-#include "berth/flow/flow_testing.h"
+#include "berth/testing/flow.h"
 
 namespace berth::run {
 namespace {

@@ -5,8 +5,8 @@
 
 #include <fstream>
 
-#include "berth/os/fake_env.h"
-#include "berth/os/posix_testing.h"
+#include "berth/testing/fake_env.h"
+#include "berth/testing/posix.h"
 
 namespace berth::run {
 namespace {

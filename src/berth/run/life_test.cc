@@ -4,12 +4,12 @@
 #include <algorithm>
 
 #include "berth/base/text.h"
-#include "berth/os/fake_env.h"
 #include "berth/run/dependencies.h"
 #include "berth/run/flow_plan.h"
-#include "berth/run/run_testing.h"
 #include "berth/run/runner.h"
 #include "berth/run/temporary.h"
+#include "berth/testing/fake_env.h"
+#include "berth/testing/run.h"
 
 namespace berth::run {
 namespace {

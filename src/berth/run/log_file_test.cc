@@ -6,7 +6,7 @@
 #include <map>
 
 #include "berth/base/rng.h"
-#include "berth/os/fake_env.h"
+#include "berth/testing/fake_env.h"
 
 namespace berth::run {
 namespace {

@@ -3,8 +3,8 @@
 
 #include <gtest/gtest.h>
 
-#include "berth/run/run_testing.h"
-#include "berth/store/failing_store.h"
+#include "berth/testing/failing_store.h"
+#include "berth/testing/run.h"
 
 namespace berth::run {
 namespace {

@@ -8,8 +8,8 @@
 
 #include "berth/agent/journal.h"
 #include "berth/run/drive.h"
-#include "berth/run/run_testing.h"
-#include "berth/store/failing_store.h"
+#include "berth/testing/failing_store.h"
+#include "berth/testing/run.h"
 
 namespace berth::run {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "berth/run/run_testing.h"
+#include "berth/testing/run.h"
 
 namespace berth::run {
 namespace {

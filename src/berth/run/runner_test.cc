@@ -4,8 +4,8 @@
 #include <algorithm>
 
 #include "berth/run/layout.h"
-#include "berth/run/run_testing.h"
-#include "berth/store/failing_store.h"
+#include "berth/testing/failing_store.h"
+#include "berth/testing/run.h"
 
 namespace berth::run {
 namespace {

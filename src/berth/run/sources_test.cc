@@ -4,9 +4,9 @@
 
 #include <algorithm>
 
-#include "berth/cluster/fake_cluster.h"
 #include "berth/run/clusters.h"
-#include "berth/run/run_testing.h"
+#include "berth/testing/fake_cluster.h"
+#include "berth/testing/run.h"
 
 namespace berth::run {
 namespace {

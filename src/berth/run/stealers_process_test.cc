@@ -6,9 +6,9 @@
 #include <map>
 
 #include "berth/agent/launched_agent.h"
-#include "berth/cluster/fake_cluster.h"
-#include "berth/os/posix_testing.h"
-#include "berth/run/run_testing.h"
+#include "berth/testing/fake_cluster.h"
+#include "berth/testing/posix.h"
+#include "berth/testing/run.h"
 
 namespace berth::run {
 namespace {

@@ -5,8 +5,8 @@
 #include <map>
 #include <set>
 
-#include "berth/cluster/fake_cluster.h"
-#include "berth/run/run_testing.h"
+#include "berth/testing/fake_cluster.h"
+#include "berth/testing/run.h"
 
 namespace berth::run {
 namespace {

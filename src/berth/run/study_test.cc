@@ -5,8 +5,8 @@
 #include <gtest/gtest.h>
 
 #include "berth/base/rng.h"
-#include "berth/os/fake_env.h"
-#include "berth/store/store_contract.h"
+#include "berth/testing/fake_env.h"
+#include "berth/testing/store_contract.h"
 
 namespace berth::run {
 namespace {

@@ -8,7 +8,7 @@
 #include <set>
 
 #include "berth/base/rng.h"
-#include "berth/schedule/schedule_testing.h"
+#include "berth/testing/schedule.h"
 
 namespace berth::schedule {
 namespace {

@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "berth/base/rng.h"
-#include "berth/schedule/schedule_testing.h"
+#include "berth/testing/schedule.h"
 
 namespace berth::schedule {
 namespace {

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "berth/schedule/schedule_testing.h"
+#include "berth/testing/schedule.h"
 
 namespace berth::schedule {
 namespace {

@@ -8,8 +8,8 @@
 #include <cstdlib>
 #include <future>
 
-#include "berth/schedule/schedule_testing.h"
 #include "berth/schedule/simulation_world.h"
+#include "berth/testing/schedule.h"
 
 namespace berth::schedule {
 namespace testing {

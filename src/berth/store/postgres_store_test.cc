@@ -9,9 +9,9 @@
 
 #include "berth/store/cutting_proxy.h"
 #include "berth/store/postgres_session.h"
-#include "berth/store/postgres_testing.h"
 #include "berth/store/sqlite_database.h"
-#include "berth/store/store_testing.h"
+#include "berth/testing/postgres.h"
+#include "berth/testing/store.h"
 
 namespace berth::store {
 namespace {

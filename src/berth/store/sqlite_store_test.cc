@@ -14,7 +14,7 @@
 #include <thread>
 
 #include "berth/store/sqlite_database.h"
-#include "berth/store/store_testing.h"
+#include "berth/testing/store.h"
 #include "paths.h"
 
 namespace berth::store {

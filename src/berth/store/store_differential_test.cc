@@ -9,8 +9,8 @@
 #include <set>
 
 #include "berth/base/rng.h"
-#include "berth/store/postgres_testing.h"
-#include "berth/store/store_testing.h"
+#include "berth/testing/postgres.h"
+#include "berth/testing/store.h"
 
 namespace berth::store {
 namespace {

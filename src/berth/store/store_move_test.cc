@@ -1,5 +1,5 @@
 // The contract of store.h: what moves a run and its tasks without an attempt, and who may.
-#include "berth/store/store_contract.h"
+#include "berth/testing/store_contract.h"
 
 namespace berth::store {
 namespace {

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <limits>
 
-#include "berth/store/store_contract.h"
+#include "berth/testing/store_contract.h"
 
 namespace berth::store {
 namespace {

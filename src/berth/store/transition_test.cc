@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include "berth/store/store_testing.h"
+#include "berth/testing/store.h"
 
 namespace berth::store {
 namespace {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <map>
 
-#include "berth/topology/topology_testing.h"
+#include "berth/testing/topology.h"
 
 namespace berth::topology {
 namespace {

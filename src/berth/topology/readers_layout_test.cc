@@ -5,7 +5,7 @@
 #include <sstream>
 
 #include "berth/base/text.h"
-#include "berth/topology/topology_testing.h"
+#include "berth/testing/topology.h"
 #include "paths.h"
 
 namespace berth::topology {

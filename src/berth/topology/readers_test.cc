@@ -8,7 +8,7 @@
 #include <sstream>
 
 #include "berth/base/rng.h"
-#include "berth/topology/topology_testing.h"
+#include "berth/testing/topology.h"
 #include "paths.h"
 
 namespace berth::topology {

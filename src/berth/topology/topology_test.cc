@@ -2,8 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "berth/testing/topology.h"
 #include "berth/topology/notation.h"
-#include "berth/topology/topology_testing.h"
 
 namespace berth::topology {
 namespace {

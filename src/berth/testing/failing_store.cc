@@ -1,4 +1,4 @@
-#include "berth/store/failing_store.h"
+#include "berth/testing/failing_store.h"
 
 namespace berth::store {
 

@@ -13,8 +13,8 @@
 #include "berth/agent/attached_agent.h"
 #include "berth/agent/launched_agent.h"
 #include "berth/agent/remote_agent.h"
-#include "berth/os/fake_env.h"
 #include "berth/os/loop.h"
+#include "berth/testing/fake_env.h"
 
 namespace berth::agent {
 

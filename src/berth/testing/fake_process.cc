@@ -1,4 +1,4 @@
-#include "berth/os/fake_process.h"
+#include "berth/testing/fake_process.h"
 
 #include <csignal>
 #include <vector>

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "berth/os/fake_env.h"
+#include "berth/testing/fake_env.h"
 
 namespace berth::machine {
 

@@ -3,8 +3,8 @@
 
 #include <gtest/gtest.h>
 
-#include "berth/store/postgres_testing.h"
-#include "berth/store/store_testing.h"
+#include "berth/testing/postgres.h"
+#include "berth/testing/store.h"
 
 namespace berth::store {
 

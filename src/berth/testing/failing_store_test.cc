@@ -1,8 +1,8 @@
-#include "berth/store/failing_store.h"
+#include "berth/testing/failing_store.h"
 
 #include <gtest/gtest.h>
 
-#include "berth/store/store_testing.h"
+#include "berth/testing/store.h"
 
 namespace berth::store {
 namespace {

@@ -10,8 +10,8 @@
 #include "berth/base/rng.h"
 #include "berth/base/text.h"
 #include "berth/base/units.h"
-#include "berth/os/fake_env.h"
 #include "berth/remote/ec2_instances.h"
+#include "berth/testing/fake_env.h"
 
 namespace berth::remote {
 

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "berth/machine/capacity_fixture.h"
 #include "berth/machine/nvml.h"
+#include "berth/testing/capacity_fixture.h"
 #include "berth/topology/topology.h"
 
 namespace berth::machine {

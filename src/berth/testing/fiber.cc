@@ -1,4 +1,4 @@
-#include "berth/os/fiber.h"
+#include "berth/testing/fiber.h"
 
 #include <cstdint>
 

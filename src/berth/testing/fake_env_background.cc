@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "berth/os/background_threads.h"
-#include "berth/os/fake_env.h"
+#include "berth/testing/fake_env.h"
 
 namespace berth::os {
 

@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "berth/os/fake_env.h"
 #include "berth/run/runner.h"
 #include "berth/run/source.h"
+#include "berth/testing/fake_env.h"
 
 namespace berth::run::testing {
 

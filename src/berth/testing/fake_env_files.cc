@@ -1,5 +1,5 @@
 // The files of FakeEnv, and what a machine that loses its power keeps of them.
-#include "berth/os/fake_env.h"
+#include "berth/testing/fake_env.h"
 
 namespace berth::os {
 namespace {

@@ -13,8 +13,8 @@
 #include <string>
 #include <string_view>
 
-#include "berth/os/fake_env.h"
-#include "berth/os/fiber.h"
+#include "berth/testing/fake_env.h"
+#include "berth/testing/fiber.h"
 
 namespace berth::os {
 

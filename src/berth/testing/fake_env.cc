@@ -1,4 +1,4 @@
-#include "berth/os/fake_env.h"
+#include "berth/testing/fake_env.h"
 
 #include <algorithm>
 #include <array>

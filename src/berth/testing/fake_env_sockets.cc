@@ -1,7 +1,7 @@
 // The descriptors of FakeEnv that have another end: Unix sockets, and when anything is ready.
 #include <algorithm>
 
-#include "berth/os/fake_env.h"
+#include "berth/testing/fake_env.h"
 
 namespace berth::os {
 
