@@ -62,7 +62,7 @@ TEST(Front, IsThatOfBruteForce) {
 TEST(Front, IsMarkedInTheTable) {
   const Trials trials({{1, 1}, {2, 2}, {1, 2}});
   const auto text =
-      trials_table(engine::sorted_trials(trials.tasks, trials.program), trials.program, 0).text();
+      render::to_text(render::trials_table(engine::sorted_trials(trials.tasks, trials.program), trials.program, 0));
   EXPECT_EQ(text,
             "task  a  b  front  time  state\n"
             "   2  2  2  *         -  done\n"
