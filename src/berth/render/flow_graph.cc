@@ -7,7 +7,6 @@
 #include "berth/base/json_writer.h"
 #include "berth/base/text.h"
 #include "berth/base/url.h"
-
 #include "berth/engine/run_record.h"
 #include "berth/flow/elsewhere.h"
 #include "berth/render/table.h"
