@@ -26,7 +26,7 @@ bool readable(int fd) {
 
 }  // namespace
 
-void Answering::add(run::Question question) {
+void Answering::add(engine::Question question) {
   questions_.push_back(std::move(question));
   if (!std::exchange(opened_, true))
     if (auto in = env_.open_read("/dev/stdin")) in_ = *std::move(in);

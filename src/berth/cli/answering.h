@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "berth/engine/observer.h"
 #include "berth/os/loop.h"
-#include "berth/run/runner.h"
 
 namespace berth::cli {
 
@@ -19,7 +19,7 @@ class Answering {
   Answering(os::Env& env, std::function<void(const std::string&)> complain)
       : env_(env), complain_(std::move(complain)) {}
 
-  void add(run::Question question);
+  void add(engine::Question question);
   /// Removes the question of a trial that was answered in another way, or is over.
   void drop(const std::string& label);
   /// Whether questions are open and standard input may still bring answers.
@@ -35,7 +35,7 @@ class Answering {
   os::Fd in_;
   bool opened_ = false;
   std::string typed_;  // part of a line, and lines that no question waits for yet
-  std::deque<run::Question> questions_;
+  std::deque<engine::Question> questions_;
   os::Poll input_{env_.loop(), [this] { read(); }};
   os::Timer looks_{env_.loop(), [this] { read(); }};
 };

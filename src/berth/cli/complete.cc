@@ -8,16 +8,12 @@
 #include "berth/cli/completion.h"
 #include "berth/cli/print.h"
 #include "berth/cli/shared_options.h"
-#include "berth/engine/run_record.h"
+#include "berth/engine/names.h"
 #include "berth/error.h"
-#include "berth/remote/clusters.h"
-#include "berth/run/context.h"
 #include "berth/topology/topology.h"
 
 namespace berth::cli {
 namespace {
-
-constexpr std::size_t kMostCandidates = 1000;
 
 struct CompletionOptions {
   std::string shell;
@@ -47,45 +43,21 @@ Result<int> print_script(os::Env&, const CompletionOptions& options) {
   return 0;
 }
 
-/// The runs of the store, the latest first; or, behind "RUN/", the tasks of that run.
-Result<std::vector<Candidate>> runs_or_tasks(os::Env& env, Subject subject,
-                                             std::string_view so_far) {
-  BERTH_ASSIGN(const std::string state, run::state_directory(env));
-  if (!env.status(state)) return std::vector<Candidate>();  // nothing is made on the way
-  BERTH_ASSIGN(const run::Context context, run::open_context(env));
-  std::vector<Candidate> found;
-  if (const auto slash = so_far.find('/'); subject == Subject::tasks && slash != so_far.npos) {
-    const std::string run(so_far.substr(0, slash));
-    BERTH_ASSIGN(const auto record, context.store->find_run(run));
-    BERTH_ASSIGN(const auto tasks, context.store->tasks(record.id));
-    for (const auto& task : tasks)
-      if (found.size() < kMostCandidates && (run + "/" + task.label).starts_with(so_far))
-        found.push_back({run + "/" + task.label, std::string(store::name(task.state))});
-    return found;
-  }
-  if (so_far.starts_with('@')) found.push_back({std::string(kLastRun), "the latest run"});
-  BERTH_ASSIGN(const auto records, context.store->runs());
-  for (auto record = records.rbegin(); record != records.rend(); ++record)
-    if (found.size() < kMostCandidates && record->name.starts_with(so_far))
-      found.push_back({record->name, engine::counts_text(record->counts)});
-  return found;
-}
-
-Result<std::vector<Candidate>> clusters(os::Env& env) {
-  BERTH_ASSIGN(const auto entries, remote::read_clusters(env));
-  std::vector<Candidate> found;
-  for (const auto& entry : entries) found.push_back({entry.name, entry.kind});
-  return found;
-}
-
-/// What cannot be read has no candidates: whoever presses the key wants no message.
+/// Sources that cannot be read have no candidates and no message.
 std::vector<Candidate> look_up(os::Env& env, Subject subject, std::string_view so_far) {
-  if (subject == Subject::runs || subject == Subject::tasks)
-    return runs_or_tasks(env, subject, so_far).value_or(std::vector<Candidate>());
-  if (subject == Subject::clusters) return clusters(env).value_or(std::vector<Candidate>());
   std::vector<Candidate> found;
   if (subject == Subject::topologies)
     for (auto& name : topology::catalogue()) found.push_back({std::move(name)});
+  const bool is_task = subject == Subject::tasks && so_far.contains('/');
+  const bool is_run = !is_task && (subject == Subject::runs || subject == Subject::tasks);
+  const auto names = is_task                        ? engine::tasks_named(env, so_far)
+                     : is_run                       ? engine::runs_named(env, so_far)
+                     : subject == Subject::clusters ? engine::cluster_names(env)
+                                                    : std::vector<engine::NameFound>();
+  if (names && is_run && so_far.starts_with('@'))
+    found.push_back({std::string(kLastRun), "the latest run"});
+  for (const auto& [name, description] : names.value_or(std::vector<engine::NameFound>()))
+    found.push_back({name, description});
   return found;
 }
 

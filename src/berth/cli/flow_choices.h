@@ -1,5 +1,5 @@
-// What berth run and berth check take for a flow beside its file: values of parameters, targets,
-// and steps that run whatever the cache has.
+// Options of berth run and berth check for flows: parameters, targets, and steps that run although
+// their tasks are cached.
 #pragma once
 
 #include <string>
@@ -16,12 +16,12 @@ struct FlowChoices {
   std::string params;                    // a file of values
   std::vector<std::string> targets;      // "map", "map/A"
   std::vector<std::string> force;        // steps
-  std::vector<std::string> until, only;  // targets, given otherwise
-  bool overwrite = false;                // what is protected, too
+  std::vector<std::string> until, only;  // other forms of targets
+  bool overwrite = false;                // protected outputs too
 
   void add_to(Options& options);
-  bool any() const;
-  /// What was chosen; --set beats --params. usage: names the option; invalid: names file and line.
+  /// The options of the flow; --set overrides --params. Errors: usage, with the option; invalid,
+  /// with file and line.
   Result<flow::FlowOptions> read(os::Env& env) const;
 };
 

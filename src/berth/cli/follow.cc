@@ -8,114 +8,94 @@
 #include "berth/base/text.h"
 #include "berth/cli/failures.h"
 #include "berth/cli/flow_view.h"
-#include "berth/cli/json_output.h"
-#include "berth/cli/print.h"
 #include "berth/cli/screen.h"
 #include "berth/cli/state_line.h"
 #include "berth/cli/trials_view.h"
-#include "berth/engine/detach.h"
+#include "berth/engine/control.h"
 #include "berth/engine/drive.h"
-#include "berth/engine/failures.h"
 #include "berth/engine/flow_steps.h"
-#include "berth/engine/run_json.h"
+#include "berth/engine/results.h"
 #include "berth/engine/run_record.h"
-#include "berth/engine/run_state.h"
 #include "berth/engine/trials.h"
+#include "berth/render/results.h"
 #include "berth/render/table.h"
-#include "berth/run/clusters.h"
-#include "berth/run/find_run.h"
-#include "berth/run/run_end.h"
-#include "berth/run/runner.h"
-#include "berth/run/stale_outputs.h"
 
 namespace berth::cli {
 namespace {
 
 /// Prints the tasks that failed: the first ones whole, the others by a line.
-Status print_failures(run::Context& context, const store::RunRecord& record,
-                      const std::vector<store::TaskRecord>& tasks) {
+void print_failures(const engine::RunResults& results) {
   constexpr std::size_t kMostWhole = 3;
-  BERTH_ASSIGN(const auto failures, engine::failures_of(context, record, tasks, render::kMostRows));
+  const auto& [record, state, used, failures, labels] = results.shown;
   for (std::size_t i = 0; i < failures.size(); ++i)
     print(i < kMostWhole ? failure_text(failures[i])
                          : fmt::format("{} failed: {}; berth why {}\n", failures[i].id,
                                        failures[i].cause, failures[i].id));
   if (record.counts.failed > static_cast<std::int64_t>(render::kMostRows))
     print(fmt::format("… all {}: berth show {}\n", record.counts.failed, record.name));
-  return {};
 }
 
-/// Tells of files that nothing writes any more.
-Status print_stale(run::Context& context, const store::RunRecord& record,
-                   const std::vector<store::TaskRecord>& tasks) {
+void print_stale(const run::StaleOutputs& stale) {
   constexpr std::size_t kMostNamed = 5;
-  BERTH_ASSIGN(const auto stale, run::stale_outputs(context, record, tasks));
-  if (stale.paths.empty()) return {};
+  if (stale.paths.empty()) return;
   const std::size_t named = std::min(stale.paths.size(), kMostNamed);
   std::string text = join(
       std::vector(stale.paths.begin(), stale.paths.begin() + static_cast<std::ptrdiff_t>(named)),
       ", ");
   if (named < stale.paths.size()) text += fmt::format(" and {} more", stale.paths.size() - named);
   print_error(fmt::format("note: {} wrote {}, which the flow no longer writes\n", stale.run, text));
-  return {};
 }
 
-Status print_flow(const store::RunRecord& record, const std::vector<store::TaskRecord>& tasks) {
-  BERTH_ASSIGN(const auto flow, engine::flow_of(record));
-  print(steps_table(engine::step_counts(flow, record, tasks)));
-  return {};
-}
-
-Status print_trials(const store::RunRecord& record, const std::vector<store::TaskRecord>& tasks) {
-  BERTH_ASSIGN(const auto program, experiment::from_json_text(record.spec_json));
-  print(trials_table(engine::sorted_trials(tasks, program), program, render::kMostRows));
-  if (tasks.size() > render::kMostRows)
-    print(fmt::format("… all {}: berth show {}\n", tasks.size(), record.name));
-  return {};
-}
-
-/// Prints the results of a finished run on standard output. Returns the exit code.
-Result<int> conclude(os::Env& env, run::Context& context, const store::RunRecord& record,
-                     bool json) {
-  const bool through = record.kind == "command";
-  const bool stopped = record.state == store::RunState::stopped;
-  if (json || !through) {
-    BERTH_ASSIGN(const auto tasks, context.store->tasks(record.id));
-    if (json) {
-      BERTH_ASSIGN(auto used, context.store->usage(record.id));
-      BERTH_ASSIGN(auto failures, engine::failures_of(context, record, tasks, render::kMostRows));
-      print(engine::show_json(
-          {record, engine::state_now(env, record), std::move(used), std::move(failures)}, tasks));
-    } else {
-      BERTH_TRY(record.kind == "flow" ? print_flow(record, tasks) : print_trials(record, tasks));
-      BERTH_TRY(print_failures(context, record, tasks));
-      BERTH_TRY(print_stale(context, record, tasks));
-      print_state_line(record, store::name(record.state));
-      BERTH_ASSIGN(const auto program, engine::program_of(record));
-      print(engine::best_text(record, tasks, program));
-      if (record.kind == "experiment" && !program.goal && record.counts.done > 1)
-        print_error(fmt::format("note: {}\n", engine::no_goal_text(record, tasks)));
-    }
-  } else if (record.state == store::RunState::failed) {
-    BERTH_ASSIGN(const auto task, run::find_task(context, record, "1"));
-    print_error(fmt::format("berth: {} failed: {}; berth why {}/1\n", record.name,
-                            engine::cause_text(task), record.name));
+/// A command's task has printed its output already.
+void print_results(const engine::RunResults& results) {
+  const auto& record = results.shown.record;
+  const auto& tasks = results.tasks;
+  if (record.kind == "command") {
+    if (record.state == store::RunState::failed && !tasks.empty())
+      print_error(fmt::format("berth: {} failed: {}; berth why {}/1\n", record.name,
+                              engine::cause_text(tasks.front()), record.name));
+    return;
   }
-  if (stopped) print_error(fmt::format("stopped; resume it with: berth resume {}\n", record.name));
-  return run::exit_code_of(*context.store, record);
+  if (record.kind == "flow") {
+    print(steps_table(engine::step_counts(results.flow, record, tasks)));
+  } else {
+    print(trials_table(engine::sorted_trials(tasks, results.program), results.program,
+                       render::kMostRows));
+    if (tasks.size() > render::kMostRows)
+      print(fmt::format("… all {}: berth show {}\n", tasks.size(), record.name));
+  }
+  print_failures(results);
+  print_stale(results.stale);
+  print_state_line(record, store::name(record.state));
+  print(engine::best_text(record, tasks, results.program));
+  if (record.kind == "experiment" && !results.program.goal && record.counts.done > 1)
+    print_error(fmt::format("note: {}\n", engine::no_goal_text(record, tasks)));
+}
+
+/// Prints the results of a finished run. Returns the exit code.
+Result<int> conclude(engine::Context& context, const store::RunRecord& record,
+                     const Output& output) {
+  BERTH_ASSIGN(const auto results, engine::results_of(context, record, render::kMostRows));
+  output.print(results, [&] {
+    print_results(results);
+    return "";
+  });
+  if (record.state == store::RunState::stopped)
+    print_error(fmt::format("stopped; resume it with: berth resume {}\n", record.name));
+  return results.exit_code;
 }
 
 /// Drives the run, and again whenever what needs consent was answered with yes.
-Result<store::RunRecord> drive_and_ask(os::Env& env, run::Context& context, const std::string& name,
-                                       Show show, const std::vector<TaskNumber>& only) {
+Result<store::RunRecord> drive_and_ask(os::Env& env, engine::Context& context,
+                                       const std::string& name, Show show,
+                                       const std::vector<TaskNumber>& only) {
   for (;;) {
     Screen screen(env, name, show);
     auto final = engine::drive(context, name, screen, print_error, only);
     if (final || final.error().kind != ErrorKind::unconfirmed) return final;
     const std::string question = final.error().message + ". Send it?";
     if (show == Show::notes || !is_confirmed(env, question)) return final;
-    BERTH_ASSIGN(const auto record, run::find_run(context, name));
-    BERTH_TRY(run::confirm_sending(context, record));
+    BERTH_TRY(engine::confirm_sending(context, name));
   }
 }
 
@@ -136,11 +116,11 @@ bool is_confirmed(os::Env& env, const std::string& question) {
   return word == "y" || word == "yes";
 }
 
-Result<int> drive_to_end(os::Env& env, run::Context& context, const store::RunRecord& record,
-                         bool json, const std::vector<TaskNumber>& only) {
+Result<int> drive_to_end(os::Env& env, engine::Context& context, const store::RunRecord& record,
+                         const Output& output, const std::vector<TaskNumber>& only) {
   os::install_stop_signals();
   const bool through = record.kind == "command";
-  const Show show = json ? Show::notes : through ? Show::output : Show::all;
+  const Show show = output.is_json() ? Show::notes : through ? Show::output : Show::all;
   auto final = drive_and_ask(env, context, record.name, show, only);
   if (!final) {
     const bool driven_elsewhere = final.error().kind == ErrorKind::busy;
@@ -152,22 +132,16 @@ Result<int> drive_to_end(os::Env& env, run::Context& context, const store::RunRe
                       unasked ? "--send-large " : "", record.name);
     return std::unexpected(final.error());
   }
-  BERTH_ASSIGN(const auto unreachable, run::may_run_remotely(context, *final));
-  for (const auto& one : unreachable) print_error(run::to_text(one, final->name) + "\n");
-  return conclude(env, context, *final, json);
+  BERTH_ASSIGN(const auto unreachable, engine::may_run_remotely(context, *final));
+  for (const auto& one : unreachable) print_error(to_text(one, final->name) + "\n");
+  return conclude(context, *final, output);
 }
 
-Result<int> drive_detached(os::Env& env, run::Context& context, const store::RunRecord& record,
-                           bool json) {
-  BERTH_TRY(engine::start_detached(context, record));
-  if (json) {
-    BERTH_ASSIGN(const auto tasks, context.store->tasks(record.id));
-    BERTH_ASSIGN(const auto now, context.store->find_run(record.name));
-    print(engine::show_json({now, engine::state_now(env, now)}, tasks));
-    return 0;
-  }
-  print(record.name + "\n");
-  print_error(fmt::format("follow it with: berth logs -f {}; wait for it with: berth wait {}\n",
+Result<int> drive_detached(engine::Context& context, const store::RunRecord& record,
+                           const Output& output) {
+  BERTH_ASSIGN(const auto results, engine::start_in_background(context, record));
+  output.print(results, [&] { return record.name + "\n"; });
+  output.hint(fmt::format("follow it with: berth logs -f {}; wait for it with: berth wait {}\n",
                           record.name, record.name));
   return 0;
 }

@@ -4,19 +4,20 @@
 
 #include <vector>
 
-#include "berth/run/context.h"
+#include "berth/cli/output.h"
+#include "berth/engine/context.h"
 #include "berth/store/store.h"
 
 namespace berth::cli {
 
 /// Drives the run, shows its progress and prints its results. Returns the exit code. If `only`
 /// names tasks, no other tasks are started. What needs somebody's consent is asked on a terminal.
-Result<int> drive_to_end(os::Env& env, run::Context& context, const store::RunRecord& record,
-                         bool json, const std::vector<TaskNumber>& only = {});
+Result<int> drive_to_end(os::Env& env, engine::Context& context, const store::RunRecord& record,
+                         const Output& output, const std::vector<TaskNumber>& only = {});
 
 /// Starts a runner in the background and prints the run's name. Returns the exit code.
-Result<int> drive_detached(os::Env& env, run::Context& context, const store::RunRecord& record,
-                           bool json);
+Result<int> drive_detached(engine::Context& context, const store::RunRecord& record,
+                           const Output& output);
 
 /// Asks "question [y/N]" on the terminal. Returns false for any answer but yes, after a stop
 /// signal, and where standard input or standard error is not a terminal.

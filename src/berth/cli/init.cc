@@ -1,31 +1,26 @@
-// berth init: a first file for the folder that it is started in.
-#include <algorithm>
-#include <map>
-
-#include "berth/base/json_writer.h"
-#include "berth/base/text.h"
-#include "berth/cli/first_file.h"
-#include "berth/cli/options.h"
-#include "berth/cli/print.h"
-#include "berth/experiment/program.h"
+// berth init: a first file for the working directory.
+#include "berth/cli/output.h"
+#include "berth/engine/new_file.h"
+#include "berth/render/new_file.h"
 
 namespace berth::cli {
 namespace {
 
 struct InitOptions {
-  bool json = false;
-  std::string file, kind, script;
+  Output output;
+  engine::NewFileRequest request;
 
   void add_to(Options& options) {
-    options.json(json);
-    options.value("FILE", file, "File to write (default: sweep.yaml, flow.yaml or fleet.json)");
+    output.add_to(options);
+    options.value("FILE", request.file,
+                  "File to write (default: sweep.yaml, flow.yaml or fleet.json)");
     options
-        .value("--kind", kind,
+        .value("--kind", request.kind,
                "Write an experiment, flow or fleet (default: an experiment if there is a script, a "
                "flow if there are several files of one type)")
         .named("KIND")
         .one_of({"experiment", "flow", "fleet"});
-    options.value("--script", script, "Script that the experiment runs").named("FILE");
+    options.value("--script", request.script, "Script that the experiment runs").named("FILE");
     options.footer(
         "An existing file is never overwritten.\n"
         "\n"
@@ -35,118 +30,9 @@ struct InitOptions {
   }
 };
 
-/// What a folder holds that a first file can be about.
-struct Surroundings {
-  std::string name;                  // of the folder, as a run may be called
-  std::vector<std::string> scripts;  // Python programs with options, then other programs
-  std::string extension;             // of the most files that have one in common, and are data
-};
-
-constexpr std::size_t kMostScriptBytes = 1 << 20;
-
-std::string run_name(std::string_view path) {
-  std::string name;
-  for (const char c : path.substr(path.find_last_of('/') + 1))
-    if (experiment::valid_name(name + c)) name += c;
-  return name.empty() ? "first" : name;
-}
-
-bool is_data(std::string_view extension) {
-  constexpr std::array<std::string_view, 17> kOthers{"py",   "sh",  "yaml", "yml",  "json", "md",
-                                                     "toml", "cfg", "ini",  "txt~", "c",    "h",
-                                                     "cc",   "cpp", "o",    "lock", "log"};
-  return !extension.empty() && extension.size() <= 8 &&
-         std::ranges::find(kOthers, extension) == kOthers.end() &&
-         std::ranges::all_of(extension,
-                             [](unsigned char c) { return std::isalnum(c) != 0 || c == '_'; });
-}
-
-Result<Surroundings> look_around(os::Env& env, const std::string& folder) {
-  Surroundings found{.name = run_name(folder), .scripts = {}, .extension = {}};
-  BERTH_ASSIGN(const auto entries, env.entries(folder));
-  std::map<std::string, int> extensions;
-  std::vector<std::string> programs;
-  for (const auto& entry : entries) {
-    if (entry.kind != os::TreeEntry::Kind::file || entry.path.starts_with('.')) continue;
-    const auto dot = entry.path.find_last_of('.');
-    const std::string extension = dot == std::string::npos ? "" : entry.path.substr(dot + 1);
-    const std::string path = folder + "/" + entry.path;
-    if (extension == "py") {
-      const auto text = env.read_file(path, kMostScriptBytes);
-      if (text && !options_of_script(*text).empty()) found.scripts.push_back(entry.path);
-    } else if (entry.executable) {
-      const auto text = env.read_file(path, kMostScriptBytes);
-      if (text && text->starts_with("#!")) programs.push_back(entry.path);
-    } else if (is_data(extension)) {
-      ++extensions[extension];
-    }
-  }
-  found.scripts.insert(found.scripts.end(), programs.begin(), programs.end());
-  int most = 1;
-  for (const auto& [extension, count] : extensions)
-    if (count > most) {
-      most = count;
-      found.extension = extension;
-    }
-  return found;
-}
-
-Result<Script> read_script(os::Env& env, const std::string& folder, const std::string& file) {
-  const std::string path = file.starts_with('/') ? file : folder + "/" + file;
-  BERTH_ASSIGN(const auto text, env.read_file(path, kMostScriptBytes));
-  BERTH_ASSIGN(const auto status, env.status(path));
-  const std::string quoted = shell_quote(file);
-  const bool python = file.ends_with(".py");
-  const std::string here = file.find('/') == std::string::npos ? "./" + quoted : quoted;
-  if (!python && !status.executable)
-    return fail(ErrorKind::invalid, "{}: not executable (chmod +x {})", file, quoted);
-  Script script{.file = file, .command = python ? "python3 " + quoted : here};
-  if (python) script.options = options_of_script(text);
-  script.metric = metric_of_script(text);
-  return script;
-}
-
-struct FirstFile {
-  std::string kind, file, text, check;
-};
-
-Result<FirstFile> first_file(os::Env& env, const std::string& folder, const InitOptions& options) {
-  BERTH_ASSIGN(const auto around, look_around(env, folder));
-  std::string kind = options.kind;
-  const bool scripted = !options.script.empty() || !around.scripts.empty();
-  if (kind.empty()) kind = !scripted && !around.extension.empty() ? "flow" : "experiment";
-  if (kind != "experiment" && !options.script.empty())
-    return fail(ErrorKind::usage, "--script is only for an experiment");
-  if (kind == "fleet") return FirstFile{kind, "fleet.json", first_fleet(), "berth plan"};
-  if (kind == "flow")
-    return FirstFile{kind, "flow.yaml", first_flow(around.name, around.extension),
-                     "berth run --plan"};
-  std::optional<Script> script;
-  if (scripted) {
-    BERTH_ASSIGN(
-        script,
-        read_script(env, folder, options.script.empty() ? around.scripts.front() : options.script));
-  }
-  return FirstFile{kind, "sweep.yaml", first_experiment(around.name, script), "berth run --plan"};
-}
-
 Result<int> init(os::Env& env, const InitOptions& options) {
-  BERTH_ASSIGN(const std::string folder, env.real_path("."));
-  BERTH_ASSIGN(auto first, first_file(env, folder, options));
-  if (!options.file.empty()) first.file = options.file;
-  if (env.status(first.file))
-    return fail(ErrorKind::usage, "{}: already exists and was not changed; name another file",
-                first.file);
-  BERTH_TRY(env.replace_user_file(first.file, first.text));
-  if (options.json) {
-    JsonWriter json;
-    json.object().add("version", 1).add("kind", first.kind).add("file", first.file);
-    print(json.end().take() + "\n");
-    return 0;
-  }
-  print(fmt::format("{}: {} {}; review it, then: {} {}\n", first.file,
-                    first.kind == "experiment" ? "an" : "a", first.kind, first.check,
-                    shell_quote(first.file)));
+  BERTH_ASSIGN(const auto made, engine::write_new_file(env, options.request));
+  options.output.print(made);
   return 0;
 }
 

@@ -12,14 +12,10 @@
 #include "berth/machine/device_health.h"
 #include "berth/machine/ledger.h"
 #include "berth/run/expected_starts.h"
-#include "berth/run/flow_plan.h"
 #include "berth/store/store.h"
 #include "berth/topology/topology.h"
 
 namespace berth::cli {
-
-/// What berth check says of a file with which nothing is wrong: {"version":1,"file","kind"}.
-std::string check_json(const std::string& file, const std::string& kind);
 
 /// The answer of berth place.
 struct PlacementReport {
@@ -54,24 +50,6 @@ struct LimitsReport {
   std::string because;  ///< Why they are advice, or where they are enforced.
   bool probed = false;  ///< Found by placing a process in a group; else by reading alone.
 };
-
-/// Where the tasks of a run would be started on this machine.
-struct RunPlan {
-  std::string name;
-  std::int64_t tasks = 0;
-  Resources resources;  ///< Of each task.
-  machine::DeviceSelection selection;
-  std::size_t empty = 0;            ///< How many tasks fit side by side on the empty machine.
-  std::vector<machine::Block> now;  ///< The blocks of those that fit now.
-  int waiting_before = 0;
-  std::string why_no_more;
-  LimitsReport limits;
-};
-std::string run_plan_json(const RunPlan& plan);
-
-std::string flow_plan_json(const std::string& name, const std::vector<run::StepPlan>& steps,
-                           const std::vector<std::size_t>& side_by_side,
-                           const std::vector<std::string>& missing_images);
 
 /// {"version":1,…}: what the cache of flows has.
 std::string cache_json(const engine::CacheReport& report);

@@ -25,7 +25,7 @@
 namespace berth::cli {
 namespace {
 
-constexpr std::size_t kMostTrials = 20, kMostFailures = 20, kMostCurves = 5;
+constexpr std::size_t kMostTrials = 20, kMostFailures = 20, kMostCurvesOfReport = 5;
 constexpr std::size_t kMostLanes = 32, kMostSpans = 3000;
 constexpr std::uint64_t kImportanceSeed = 1;
 
@@ -139,7 +139,7 @@ Result<render::Plot> learning_curves(const ReportedRun& run, const engine::Order
                     .x = {"report"},
                     .y = {goal.metric}};
   for (const auto* task : order) {
-    if (plot.lines.size() == kMostCurves || !engine::score_of(*task, run.program)) break;
+    if (plot.lines.size() == kMostCurvesOfReport || !engine::score_of(*task, run.program)) break;
     BERTH_ASSIGN(const auto metrics, run.context.store->metrics(run.record.id, task->number));
     render::Plot::Line line{.name = task->label, .points = {}};
     for (const auto& metric : metrics)

@@ -1,12 +1,11 @@
 // berth resume, berth retry and berth stop: a run that was submitted before.
 #include "berth/cli/follow.h"
-#include "berth/cli/print.h"
+#include "berth/cli/output.h"
 #include "berth/cli/shared_options.h"
+#include "berth/engine/context.h"
 #include "berth/engine/control.h"
 #include "berth/engine/drive.h"
 #include "berth/engine/run_record.h"
-#include "berth/run/find_run.h"
-#include "berth/run/run_end.h"
 
 namespace berth::cli {
 namespace {
@@ -19,13 +18,14 @@ constexpr const char* kEnvOfSubmission =
     "Use the environment variables of the submission, not the current ones";
 
 struct ResumeOptions {
-  bool json = false, detach = false, send_large = false, env_of_submission = false;
+  Output output;
+  bool detach = false, send_large = false, env_of_submission = false;
   bool overwrite = false;
   std::string run;
   std::vector<TaskNumber> only = {};  // of retry: the tasks to run; empty: all that are open
 
   void add_to(Options& options) {
-    options.json(json);
+    output.add_to(options);
     add_run(options, run);
     options.flag("--detach", detach, kDetach);
     options.flag("--overwrite", overwrite, kOverwrite);
@@ -36,12 +36,13 @@ struct ResumeOptions {
 };
 
 struct RetryOptions {
-  bool json = false, detach = false, failed = false, all = false, file = false, send_large = false;
+  Output output;
+  bool detach = false, failed = false, all = false, file = false, send_large = false;
   bool env_of_submission = false, overwrite = false;
   std::string run;
 
   void add_to(Options& options) {
-    options.json(json);
+    output.add_to(options);
     add_run(options, run);
     options.group("What to run again (default: failed and unfinished tasks)");
     options.flag("--failed", failed, "Only failed tasks; tasks that never started stay waiting");
@@ -72,8 +73,8 @@ void print_line(const std::string& line) {
 }
 
 Result<int> resume(os::Env& env, const ResumeOptions& options) {
-  BERTH_ASSIGN(run::Context context, run::open_context(env));
-  BERTH_ASSIGN(const auto record, run::find_run(context, options.run));
+  BERTH_ASSIGN(auto context, engine::open_context(env));
+  BERTH_ASSIGN(const auto record, engine::find_run(context, options.run));
   const engine::ResumeRequest request{.send_large = options.send_large,
                                       .env_of_submission = options.env_of_submission,
                                       .overwrite = options.overwrite};
@@ -83,15 +84,15 @@ Result<int> resume(os::Env& env, const ResumeOptions& options) {
     print_error(fmt::format("{} is finished already: {}, {}\n", record.name,
                             store::name(record.state), engine::counts_text(record.counts)));
     if (options.detach) return 0;
-    return run::exit_code_of(*context.store, record);
+    return engine::exit_code_of(*context.store, record);
   }
-  if (options.detach) return drive_detached(env, context, record, options.json);
-  return drive_to_end(env, context, record, options.json, options.only);
+  if (options.detach) return drive_detached(context, record, options.output);
+  return drive_to_end(env, context, record, options.output, options.only);
 }
 
 Result<int> retry(os::Env& env, const RetryOptions& options) {
-  BERTH_ASSIGN(run::Context context, run::open_context(env));
-  BERTH_ASSIGN(const auto record, run::find_run(context, options.run));
+  BERTH_ASSIGN(auto context, engine::open_context(env));
+  BERTH_ASSIGN(const auto record, engine::find_run(context, options.run));
   if (options.overwrite && record.kind != "flow")
     return fail(ErrorKind::usage, "--overwrite: {} is not a flow, and has no outputs", record.name);
   if (options.failed && record.kind == "flow")
@@ -102,8 +103,8 @@ Result<int> retry(os::Env& env, const RetryOptions& options) {
   BERTH_ASSIGN(const auto reopened, engine::reopen(context, options.run, scope));
   if (reopened.empty() && scope == failed)
     print_error(fmt::format("nothing of {} has failed\n", options.run));
-  if (options.failed && reopened.empty()) return run::exit_code_of(*context.store, record);
-  return resume(env, {.json = options.json,
+  if (options.failed && reopened.empty()) return engine::exit_code_of(*context.store, record);
+  return resume(env, {.output = options.output,
                       .detach = options.detach,
                       .send_large = options.send_large,
                       .env_of_submission = options.env_of_submission,
@@ -114,9 +115,9 @@ Result<int> retry(os::Env& env, const RetryOptions& options) {
 
 Result<int> stop(os::Env& env, const StopOptions& options) {
   os::install_stop_signals();
-  BERTH_ASSIGN(run::Context context, run::open_context(env));
+  BERTH_ASSIGN(auto context, engine::open_context(env));
   BERTH_ASSIGN(const auto unreachable, engine::stop(context, options.run, print_line));
-  for (const auto& one : unreachable) print_line(run::to_text(one, options.run));
+  for (const auto& one : unreachable) print_line(to_text(one, options.run));
   return unreachable.empty() ? 0 : exit_code(ErrorKind::busy);
 }
 

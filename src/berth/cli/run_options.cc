@@ -174,7 +174,7 @@ Result<engine::DeviceOverrides> GpuOptions::read() const {
 }
 
 void RunOptions::add_to(Options& options) {
-  options.json(json);
+  output.add_to(options);
   options.after_dashes(words);
   options.usage("[OPTIONS] -- COMMAND [ARGUMENT...]");
   options.value("FILE", file, "Experiment or flow (YAML)");

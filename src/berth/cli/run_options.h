@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "berth/cli/flow_choices.h"
-#include "berth/cli/options.h"
+#include "berth/cli/output.h"
 #include "berth/engine/submission.h"
 
 namespace berth::cli {
@@ -33,7 +33,7 @@ struct GpuOptions {
 };
 
 struct RunOptions {
-  bool json = false;
+  Output output;
   std::string file;                // an experiment or a flow; "": `words` are run
   std::vector<std::string> words;  // a command with its arguments
   std::string name;

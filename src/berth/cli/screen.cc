@@ -84,7 +84,7 @@ std::string Screen::cursor_to_top() const {
 
 /// Draws a line for each step that has tasks, as many as there is room for, one for all of them,
 /// and the leading trials.
-void Screen::draw(const run::Progress& progress, Mono now) {
+void Screen::draw(const engine::Progress& progress, Mono now) {
   const auto [rows, columns] = terminal_size();
   std::vector<std::string> lines;
   for (const auto& step : progress.steps) {
@@ -125,7 +125,7 @@ void Screen::print_line(const std::string& text) {
   drawn_at_.reset();
 }
 
-std::string Screen::state_text(const run::Progress& progress) const {
+std::string Screen::state_text(const engine::Progress& progress) const {
   const store::Counts& counts = progress.counts;
   const std::int64_t finished = counts.done + counts.cached + counts.skipped + counts.failed;
   std::string text = fmt::format("{} {} {}/{}", run_, progress_bar(finished, progress.total),
@@ -140,7 +140,7 @@ std::string Screen::state_text(const run::Progress& progress) const {
   return text;
 }
 
-std::string Screen::progress_line(const run::Progress& progress, Mono now) const {
+std::string Screen::progress_line(const engine::Progress& progress, Mono now) const {
   const store::Counts& counts = progress.counts;
   const std::int64_t finished = counts.done + counts.cached + counts.skipped + counts.failed;
   const Duration elapsed = now - progress.began;
@@ -156,7 +156,7 @@ std::string Screen::progress_line(const run::Progress& progress, Mono now) const
 }
 
 /// Prints each reason once until another one is printed; a reason that passes at once is left out.
-void Screen::report_wait(const run::Progress& progress, Mono now) {
+void Screen::report_wait(const engine::Progress& progress, Mono now) {
   if (progress.waiting_for != waits_for_) {
     waits_for_ = progress.waiting_for;
     waits_since_ = now;
@@ -169,7 +169,7 @@ void Screen::report_wait(const run::Progress& progress, Mono now) {
                          with_time(waits_for_ + progress.how_far, progress.waiting_since, now)));
 }
 
-void Screen::on_progress(const run::Progress& progress, Mono now) {
+void Screen::on_progress(const engine::Progress& progress, Mono now) {
   if (show_ == Show::nothing || answering_.listening()) return;
   if (!live_) report_wait(progress, now);
   if (show_ != Show::all) return;
@@ -194,7 +194,7 @@ void Screen::on_progress(const run::Progress& progress, Mono now) {
   shows_.no_later_than(now + (live_ ? kLiveClock : kPlainClock));
 }
 
-void Screen::on_task_end(const run::TaskEnd& end) {
+void Screen::on_task_end(const engine::TaskEnd& end) {
   answering_.drop(end.label);
   const bool well = end.state == store::TaskState::done || end.state == store::TaskState::stopped;
   // A task that is tried again keeps people waiting; other failures stand in the summary at the
@@ -241,7 +241,7 @@ void Screen::Sink::push() {
   takes.watch(empty() ? -1 : fd, os::Poll::For::writing);
 }
 
-void Screen::on_question(const run::Question& question) {
+void Screen::on_question(const engine::Question& question) {
   std::string asked;
   for (const auto& metric : question.metrics) asked += (asked.empty() ? "" : " ") + metric;
   print_line(fmt::format("{0}/{1}: {2}\n  in {3}; type its {4}, or: berth tell {0}/{1} VALUE", run_,

@@ -7,8 +7,8 @@
 #include <string>
 
 #include "berth/cli/answering.h"
+#include "berth/engine/observer.h"
 #include "berth/os/loop.h"
-#include "berth/run/runner.h"
 
 namespace berth::cli {
 
@@ -19,16 +19,16 @@ enum class Show : std::uint8_t {
   nothing,  ///< For commands that end a run.
 };
 
-class Screen final : public run::Observer {
+class Screen final : public engine::Observer {
  public:
   Screen(os::Env& env, std::string run, Show show);
   ~Screen() override;
 
-  void on_progress(const run::Progress& progress, Mono now) override;
-  void on_task_end(const run::TaskEnd& end) override;
+  void on_progress(const engine::Progress& progress, Mono now) override;
+  void on_task_end(const engine::TaskEnd& end) override;
   void on_output(const exec::Output& output) override;
   void on_note(const std::string& note) override;
-  void on_question(const run::Question& question) override;
+  void on_question(const engine::Question& question) override;
   bool wants_output() override;
   /// Writes the remaining output, until the reader has gone or a stop signal arrives.
   void on_driven() override;
@@ -46,11 +46,11 @@ class Screen final : public run::Observer {
     os::Poll takes;
   };
 
-  std::string state_text(const run::Progress& progress) const;
-  std::string progress_line(const run::Progress& progress, Mono now) const;
+  std::string state_text(const engine::Progress& progress) const;
+  std::string progress_line(const engine::Progress& progress, Mono now) const;
   void print_line(const std::string& text);  // above the live lines, where it stays
-  void report_wait(const run::Progress& progress, Mono now);
-  void draw(const run::Progress& progress, Mono now);
+  void report_wait(const engine::Progress& progress, Mono now);
+  void draw(const engine::Progress& progress, Mono now);
   std::string cursor_to_top() const;
   void erase();
 

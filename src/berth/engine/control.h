@@ -6,9 +6,15 @@
 #include <vector>
 
 #include "berth/engine/submission.h"
+#include "berth/run/find_run.h"
+#include "berth/run/run_end.h"
 #include "berth/run/runner.h"
 
 namespace berth::engine {
+
+using run::exit_code_of;
+using run::find_run;
+using run::may_run_remotely;
 
 /// Stops a run so that it can be resumed, and returns after that is recorded. A run that does not
 /// run gives back its allocation, and what it left on remote machines is ended. `note` receives

@@ -1,4 +1,4 @@
-#include "berth/cli/first_file.h"
+#include "berth/engine/first_file.h"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 #include "berth/fleet/missing_limits.h"
 #include "berth/flow/flow.h"
 
-namespace berth::cli {
+namespace berth::engine {
 namespace {
 
 constexpr std::string_view kScript = R"py(
@@ -95,4 +95,4 @@ TEST(FirstFile, FleetsCanBeRead) {
 }
 
 }  // namespace
-}  // namespace berth::cli
+}  // namespace berth::engine

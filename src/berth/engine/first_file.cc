@@ -1,4 +1,4 @@
-#include "berth/cli/first_file.h"
+#include "berth/engine/first_file.h"
 
 #include <algorithm>
 #include <array>
@@ -8,7 +8,7 @@
 #include "berth/base/units.h"
 #include "berth/engine/trials.h"
 
-namespace berth::cli {
+namespace berth::engine {
 namespace {
 
 constexpr std::size_t kMostOptions = 16;
@@ -319,4 +319,4 @@ std::string first_fleet() {
 )json";
 }
 
-}  // namespace berth::cli
+}  // namespace berth::engine

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-namespace berth::cli {
+namespace berth::engine {
 
 /// An option of a script, such as that of `add_argument("--lr", type=float, default=0.1)`.
 struct ScriptOption {
@@ -36,4 +36,4 @@ std::string first_flow(const std::string& name, const std::string& extension);
 /// A fleet of one server on two accelerators.
 std::string first_fleet();
 
-}  // namespace berth::cli
+}  // namespace berth::engine

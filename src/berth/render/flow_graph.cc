@@ -1,4 +1,4 @@
-#include "berth/cli/flow_view.h"
+#include "berth/render/flow_graph.h"
 
 #include <algorithm>
 #include <map>
@@ -6,17 +6,12 @@
 
 #include "berth/base/json_writer.h"
 #include "berth/base/text.h"
-#include "berth/base/units.h"
 #include "berth/base/url.h"
-#include "berth/cli/json_output.h"
-#include "berth/cli/print.h"
-#include "berth/engine/flow_steps.h"
 #include "berth/engine/run_record.h"
 #include "berth/flow/elsewhere.h"
 #include "berth/render/table.h"
-#include "berth/run/flow_plan.h"
 
-namespace berth::cli {
+namespace berth::render {
 namespace {
 
 std::string number(std::int64_t count) {
@@ -45,29 +40,16 @@ const char* colour(const store::Counts& counts) {
   return "palegreen";
 }
 
-/// How many tasks of the step fit on the empty machine side by side.
-std::size_t side_by_side(const machine::Host& host, const run::StepPlan& step) {
-  constexpr std::size_t kMost = 10'000;  // a task of no resources fits without end
-  machine::Machine machine(host.total, host.links);
-  std::vector<machine::Reservation> held;
-  while (held.size() < kMost) {
-    auto reserved = machine.reserve({step.resources, step.name, step.selection});
-    if (!reserved) break;
-    held.push_back(*std::move(reserved));
-  }
-  return held.size();
-}
-
 }  // namespace
 
 std::string steps_table(const std::vector<engine::StepCounts>& steps) {
-  render::Table table(
+  Table table(
       {"step", "tasks", "done", "cached", "skipped", "running", "failed", "waiting", "stopped"});
   for (const auto& [name, counts, known] : steps)
     table.add({name, known ? fmt::format("{}", counts.total()) : "?", number(counts.done),
                number(counts.cached), number(counts.skipped), number(counts.running),
                number(counts.failed), number(counts.waiting), number(counts.stopped)});
-  return render::to_text(table);
+  return to_text(table);
 }
 
 std::string graph_text(const flow::Flow& flow, const std::vector<engine::StepCounts>& steps) {
@@ -141,46 +123,4 @@ std::string graph_json(const flow::Flow& flow, const std::vector<engine::StepCou
   return json.end().end().take() + "\n";
 }
 
-Result<int> show_flow_plan(run::Context& context, run::FlowProgram program,
-                           const std::string& directory, const std::vector<std::string>& missing,
-                           bool json) {
-  BERTH_ASSIGN(const auto plan, run::plan(context, program, directory));
-  BERTH_ASSIGN(const auto capacity, machine::discover(*context.env, context.capacity));
-  const auto host = machine::host_of(capacity, context.devices ? &*context.devices : nullptr);
-  std::vector<std::size_t> widths;
-  for (const auto& step : plan) widths.push_back(side_by_side(host, step));
-  if (json) {
-    print(flow_plan_json(program.name, plan, widths, missing));
-    return 0;
-  }
-  render::Table table({"step", "cached", "run", "later", "skipped", "each", "in parallel"});
-  for (std::size_t i = 0; i < plan.size(); ++i)
-    table.add({plan[i].name, number(plan[i].cached), number(plan[i].runs),
-               plan[i].unfolded ? number(plan[i].later) : "?", number(plan[i].skipped),
-               to_string(plan[i].resources), fmt::format("{}", widths[i])});
-  print(table);
-  print(
-      "cached: found in the cache; run: would start immediately; later: after these (?: how many "
-      "is not known yet)\n");
-  for (const auto& step : plan)
-    for (const auto& note : step.asks) print(fmt::format("{}: {}\n", step.name, note));
-  std::size_t rows = 0;
-  for (const auto& step : plan)
-    for (const auto& task : step.tasks)
-      if (++rows <= render::kMostRows)
-        print(fmt::format("\n{}: {}\n  {}\n", task.name, task.command, join(task.because, "\n  ")));
-  if (rows > render::kMostRows)
-    print(fmt::format("\n… {} more: --json\n", rows - render::kMostRows));
-  for (const auto& step : plan)
-    for (const auto& why : step.refused)
-      print(fmt::format("{}: would be refused: {}\n", step.name, why));
-  for (const auto& step : plan)
-    for (const auto& [url, size, there] : step.urls)
-      print(fmt::format("{}: {}, {}\n", url, size < 0 ? "size not known" : format_bytes(size),
-                        there ? "downloaded already" : "would be downloaded"));
-  for (const auto& image : missing)
-    print(fmt::format("image {} is not on this machine: it would be downloaded first\n", image));
-  return 0;
-}
-
-}  // namespace berth::cli
+}  // namespace berth::render
