@@ -6,11 +6,11 @@
 #include "berth/base/text.h"
 #include "berth/base/units.h"
 #include "berth/cli/json_output.h"
-#include "berth/cli/machine_report.h"
 #include "berth/cli/print.h"
 #include "berth/experiment/program.h"
 #include "berth/machine/ledger.h"
 #include "berth/remote/folder.h"
+#include "berth/render/machine.h"
 #include "berth/render/table.h"
 
 namespace berth::cli {
@@ -52,7 +52,7 @@ std::string plan_text(const RunPlan& plan) {
       fmt::format("in parallel: {} now, {} on the empty machine\n", plan.now.size(), plan.empty);
   for (std::size_t i = 0; i < plan.now.size() && i < kShown; ++i)
     text += fmt::format("  {}: {}\n", i + 1, block_text(plan.now[i]));
-  if (has_limits(plan.resources)) text += limits_text(plan.limits);
+  if (has_limits(plan.resources)) text += render::to_text(plan.limits);
   if (plan.now.size() > kShown) text += fmt::format("  … and {} more\n", plan.now.size() - kShown);
   if (plan.waiting_before > 0)
     text += fmt::format("{} wait for the machine ahead of it\n", plan.waiting_before);
@@ -212,7 +212,7 @@ Result<int> show_plan(run::Context& context, const experiment::Program& program,
   plan.name = program.name;
   plan.resources = program.resources;
   plan.selection = program.selection;
-  plan.limits = expect_limits(*context.env);
+  plan.limits = engine::expect_limits(*context.env);
   BERTH_ASSIGN(plan.tasks, experiment::count_trials(program));
   BERTH_ASSIGN(const auto capacity, machine::discover(*context.env, context.capacity));
   BERTH_ASSIGN(auto ledger, machine::Ledger::open(*context.env, context.ledger_directory));

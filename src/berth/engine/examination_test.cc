@@ -1,4 +1,4 @@
-#include "berth/cli/examination.h"
+#include "berth/engine/examination.h"
 
 #include <gtest/gtest.h>
 
@@ -6,7 +6,7 @@
 #include "berth/os/fake_env.h"
 #include "berth/run/layout.h"
 
-namespace berth::cli {
+namespace berth::engine {
 namespace {
 
 using State = Finding::State;
@@ -165,4 +165,4 @@ TEST(Examination, IsWrittenForPeopleAndPrograms) {
 }
 
 }  // namespace
-}  // namespace berth::cli
+}  // namespace berth::engine
