@@ -1,5 +1,5 @@
 // The documents that --json prints. Their shapes are stable; each is one line with "version": 1 and
-// ends with a newline. What commands gather for people and programs alike stands here as structs.
+// ends with a newline.
 #pragma once
 
 #include <map>
@@ -8,65 +8,17 @@
 #include <vector>
 
 #include "berth/engine/cache.h"
-#include "berth/machine/capacity.h"
-#include "berth/machine/device_health.h"
-#include "berth/machine/ledger.h"
-#include "berth/run/expected_starts.h"
 #include "berth/store/store.h"
-#include "berth/topology/topology.h"
 
 namespace berth::cli {
 
-/// The answer of berth place.
-struct PlacementReport {
-  struct Alternative {
-    std::vector<int> devices;
-    std::int64_t score = 0;
-  };
-  std::vector<int> devices;
-  std::vector<std::string> uuids;
-  std::optional<std::vector<int>> held;  ///< By others; nullopt: held ones counted as available.
-  std::string policy, objective;
-  std::int64_t score = 0;
-  std::optional<std::int64_t> partition_score;
-  bool exact = true;
-  std::int64_t bound = 0;
-  std::optional<Alternative> alternative;
-  /// For sets of 2, 4 and 8 devices the best score among those that are left; nullopt where fewer
-  /// are.
-  std::vector<std::pair<int, std::optional<std::int64_t>>> remaining;
-};
-std::string placement_json(const PlacementReport& report);
-/// A topology: {"version":1,"topology":{…},"islands":[[indices]]}.
-std::string topology_json(const topology::Topology& topology);
 
 /// A list under the name `what`: {"version":1,"removed":["digits-1"]}.
 std::string names_json(std::string_view what, const std::vector<std::string>& names);
 
-/// Whether tasks are held to their limits on this machine.
-struct LimitsReport {
-  std::string
-      enforced;  ///< Such as "memory, pids, cpu by cgroup v2"; "" means that they are advice.
-  std::string because;  ///< Why they are advice, or where they are enforced.
-  bool probed = false;  ///< Found by placing a process in a group; else by reading alone.
-};
 
 /// {"version":1,…}: what the cache of flows has.
 std::string cache_json(const engine::CacheReport& report);
-
-/// What a machine has, what is free, and who holds the rest.
-struct MachineReport {
-  std::string disk_directory;  ///< The one whose volume was asked for; "": the state directory.
-  machine::Capacity capacity;
-  Resources held, free;
-  bool overdrawn = false;
-  std::vector<machine::LedgerEntry> entries;
-  LimitsReport limits;
-  machine::Devices devices;
-  std::vector<machine::DeviceShare> total_devices, free_devices;  ///< Of those in service.
-  std::vector<run::ExpectedStart> starts;  ///< Of the entries that wait, where it was asked for.
-};
-std::string machine_json(const MachineReport& report);
 
 /// A plan of berth plan --sweep, at one value of what is varied.
 struct SweepStep {

@@ -5,11 +5,11 @@
 
 #include "berth/api/exposition.h"
 #include "berth/base/units.h"
-#include "berth/cli/machine_report.h"
 #include "berth/cli/options.h"
 #include "berth/cli/print.h"
 #include "berth/engine/run_state.h"
 #include "berth/error.h"
+#include "berth/render/machine.h"
 #include "berth/run/layout.h"
 
 namespace berth::cli {
@@ -132,7 +132,7 @@ void add_store(os::Env& env, const run::Context& context, api::Exposition& out) 
   out.add({}, static_cast<double>(status->size));
 }
 
-void add_devices(const MachineReport& report, api::Exposition& out) {
+void add_devices(const engine::MachineReport& report, api::Exposition& out) {
   struct Figure {
     std::string_view name, help;
     double (*of)(const machine::DeviceShare& total, const machine::DeviceShare& free);
@@ -162,7 +162,7 @@ void add_devices(const MachineReport& report, api::Exposition& out) {
   out.add({}, static_cast<double>(report.devices.health.out_of_service.size()));
 }
 
-void add_machine(const MachineReport& report, api::Exposition& out) {
+void add_machine(const engine::MachineReport& report, api::Exposition& out) {
   for (const auto& [name, help, resources] :
        {std::tuple("berth_machine_capacity",
                    "The capacity of this machine: cores, bytes, or a count.",
@@ -183,7 +183,7 @@ void add_machine(const MachineReport& report, api::Exposition& out) {
 
 Result<int> metrics(os::Env& env, const MetricsOptions& options) {
   BERTH_ASSIGN(run::Context context, run::open_context(env));
-  BERTH_ASSIGN(const MachineReport report, machine_report(env));
+  BERTH_ASSIGN(const engine::MachineReport report, engine::machine_report(env));
   api::Exposition out;
   out.begin("berth_info", "gauge", "The version of Berth.");
   out.add({{"version", version()}}, 1);

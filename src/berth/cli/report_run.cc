@@ -26,7 +26,7 @@ namespace berth::cli {
 namespace {
 
 constexpr std::size_t kMostTrials = 20, kMostFailures = 20, kMostCurvesOfReport = 5;
-constexpr std::size_t kMostLanes = 32, kMostSpans = 3000;
+constexpr std::size_t kMostLanes = 32, kMostTaskSpans = 3000;
 constexpr std::uint64_t kImportanceSeed = 1;
 
 struct ReportedRun {
@@ -274,9 +274,9 @@ render::Section timeline(const ReportedRun& run) {
     if (task.started && task.ended) ran.push_back(&task);
   const std::size_t all = ran.size();
   const auto time = [](const auto* task) { return *task->started - *task->ended; };
-  if (all > kMostSpans) {
-    std::ranges::nth_element(ran, ran.begin() + kMostSpans, {}, time);
-    ran.resize(kMostSpans);
+  if (all > kMostTaskSpans) {
+    std::ranges::nth_element(ran, ran.begin() + kMostTaskSpans, {}, time);
+    ran.resize(kMostTaskSpans);
   }
   std::ranges::sort(ran, {}, [](const auto* task) { return *task->started; });
   render::Timeline chart{.title = "Timeline of the tasks", .rows = {}, .spans = {}};
@@ -306,9 +306,9 @@ render::Section timeline(const ReportedRun& run) {
                                        took(task->started, task->ended))});
   }
   render::Section section{"Timeline", {std::move(chart)}};
-  if (all > kMostSpans)
+  if (all > kMostTaskSpans)
     section.parts.emplace_back(
-        render::Text{fmt::format("The {} longest of {} tasks.", kMostSpans, all)});
+        render::Text{fmt::format("The {} longest of {} tasks.", kMostTaskSpans, all)});
   return section;
 }
 

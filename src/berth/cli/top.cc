@@ -2,12 +2,11 @@
 // terminal, once elsewhere.
 #include <unistd.h>
 
-#include "berth/cli/json_output.h"
-#include "berth/cli/machine_report.h"
 #include "berth/cli/options.h"
 #include "berth/cli/print.h"
 #include "berth/cli/top_live.h"
 #include "berth/os/loop.h"
+#include "berth/render/machine.h"
 
 namespace berth::cli {
 namespace {
@@ -31,16 +30,16 @@ bool is_screen(os::Env& env) {
 
 Result<int> top(os::Env& env, const TopOptions& options) {
   if (!options.json && !options.once && is_screen(env)) return top_live(env);
-  BERTH_ASSIGN(MachineReport report, machine_report(env));
-  expect_starts(env, report);
+  BERTH_ASSIGN(engine::MachineReport report, engine::machine_report(env));
+  engine::find_starts(env, report);
   BERTH_ASSIGN(auto clusters, TopClusters::open(env));
   const Mono until = env.now() + kAnswersWithin;
   while (!clusters.settled() && env.now() < until) BERTH_TRY(env.loop().turn(until));
   if (!options.json) {
-    print(machine_page(report, env.wall()) + clusters.text());
+    print(render::usage_text(report) + clusters.text());
     return 0;
   }
-  std::string text = machine_json(report);
+  std::string text = render::to_json(report);
   if (const std::string list = clusters.json(); !list.empty())
     text.insert(text.rfind('}'), ",\"clusters\":" + list);
   print(text);

@@ -4,7 +4,6 @@
 
 #include "berth/base/json_writer.h"
 #include "berth/base/text.h"
-#include "berth/cli/json_output.h"
 #include "berth/remote/ec2_commands.h"
 #include "berth/remote/slurm_commands.h"
 #include "berth/remote/slurm_entry.h"

@@ -13,7 +13,6 @@
 namespace berth::cli {
 namespace {
 
-constexpr std::size_t kBarWidth = 30;
 /// Tasks are read again after so many times what it took, and, as a run's counts may stay the same
 /// while its tasks do not, after so long.
 constexpr int kSeldom = 20;
@@ -21,11 +20,6 @@ constexpr Duration kTasksAge = std::chrono::seconds(5);
 
 double part_of(std::int64_t held, std::int64_t total) {
   return total > 0 ? static_cast<double>(held) / static_cast<double>(total) : 0;
-}
-
-std::string utilization_bar(std::int64_t held, std::int64_t total) {
-  const auto full = static_cast<std::size_t>(std::min(1.0, part_of(held, total)) * kBarWidth + 0.5);
-  return std::string(full, '#') + std::string(kBarWidth - full, '.');
 }
 
 std::int64_t finished(const store::Counts& counts) {
@@ -63,18 +57,8 @@ void set_lines(TextPane& pane, std::string_view text) {
 
 }  // namespace
 
-std::string machine_page(const MachineReport& report, Wall now) {
-  render::Table amounts({"resource", "", "used", "of"});
-  report.capacity.total.each([&](std::string_view name, std::int64_t total) {
-    const std::int64_t held = total - report.free.get(name);
-    amounts.add({std::string(name), utilization_bar(held, total), format_amount(name, held),
-                 format_amount(name, total)});
-  });
-  return render::to_text(amounts) + "\n" + holders_text(report, now, "nothing is allocated\n");
-}
-
 Result<TopSource> TopSource::open(os::Env& env) {
-  BERTH_ASSIGN(auto report, machine_report(env));
+  BERTH_ASSIGN(auto report, engine::machine_report(env));
   BERTH_ASSIGN(auto clusters, TopClusters::open(env));
   return TopSource(env, std::move(report), std::move(clusters));
 }
@@ -247,7 +231,7 @@ void TopSource::expect() {
   const bool is_as_before = count == machine_.starts.size() && now < expect_at_;
   if (count == 0) machine_.starts.clear();
   if (count == 0 || !context_ || is_as_before) return;
-  expect_starts(*context_, machine_);
+  engine::find_starts(*context_, machine_);
   expect_at_ = env_->now() + std::max<Duration>(kTasksAge, (env_->now() - now) * kSeldom);
 }
 
@@ -287,7 +271,7 @@ std::vector<Meter> TopSource::meters() const {
 void TopSource::refresh(TopData& data, const TopState& state) {
   if (users_.empty()) users_ = env_->read_file("/etc/passwd", 1U << 20).value_or("\n");
   data.trouble.clear();
-  if (auto read = cli::refresh(*env_, machine_); !read) data.trouble = read.error().message;
+  if (auto read = engine::refresh(*env_, machine_); !read) data.trouble = read.error().message;
   data.meters = meters();
   data.has_gpus = !machine_.devices.shares.empty();
   auto read = entries(state);
@@ -304,7 +288,7 @@ void TopSource::refresh(TopData& data, const TopState& state) {
   data.title =
       fmt::format("berth top  {}  {} {} ({} {})  {} in the queue", env_->host_name(), runs,
                   runs == 1 ? "run" : "runs", running, running == 1 ? "task" : "tasks", waits);
-  set_lines(data.machine, machine_page(machine_, env_->wall()) + clusters_.text());
+  set_lines(data.machine, render::usage_text(machine_) + clusters_.text());
 }
 
 }  // namespace berth::cli

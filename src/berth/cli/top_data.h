@@ -10,16 +10,13 @@
 #include <optional>
 #include <string>
 
-#include "berth/cli/machine_report.h"
 #include "berth/cli/top_clusters.h"
 #include "berth/cli/top_model.h"
+#include "berth/render/machine.h"
 #include "berth/run/context.h"
 #include "berth/run/task_times.h"
 
 namespace berth::cli {
-
-/// What berth top shows where keys do nothing: amounts, holders, clusters.
-std::string machine_page(const MachineReport& report, Wall now);
 
 class TopSource {
  public:
@@ -28,7 +25,7 @@ class TopSource {
   /// Reads anew. `state` says which runs need all of their tasks.
   void refresh(TopData& data, const TopState& state);
   TopClusters& clusters() { return clusters_; }
-  const MachineReport& machine() const { return machine_; }
+  const engine::MachineReport& machine() const { return machine_; }
 
  private:
   struct KnownTasks {
@@ -38,7 +35,7 @@ class TopSource {
     run::TaskTimes times{};
     Mono read_at{}, again_at{};
   };
-  TopSource(os::Env& env, MachineReport machine, TopClusters clusters)
+  TopSource(os::Env& env, engine::MachineReport machine, TopClusters clusters)
       : env_(&env), machine_(std::move(machine)), clusters_(std::move(clusters)) {}
   Result<std::vector<TopEntry>> entries(const TopState& state);
   TopEntry run_entry(const store::RunRecord& run, std::span<const store::RunRecord> runs,
@@ -55,7 +52,7 @@ class TopSource {
   std::vector<Meter> meters() const;
 
   os::Env* env_;
-  MachineReport machine_;
+  engine::MachineReport machine_;
   TopClusters clusters_;
   std::optional<run::Context> context_;
   std::map<std::string, KnownTasks> known_;  // by run

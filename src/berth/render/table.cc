@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 
+#include "berth/base/ranges.h"
 #include "berth/base/text.h"
 #include "berth/base/units.h"
 #include "berth/render/cells.h"
@@ -187,15 +188,7 @@ std::string state_in_colour(std::string_view state) {
 }
 
 std::string ranges_text(const std::vector<int>& numbers) {
-  std::string text;
-  for (std::size_t i = 0; i < numbers.size();) {
-    std::size_t last = i;
-    while (last + 1 < numbers.size() && numbers[last + 1] == numbers[last] + 1) ++last;
-    text += fmt::format("{}{}", text.empty() ? "" : ",", numbers[i]);
-    if (last > i) text += fmt::format("-{}", numbers[last]);
-    i = last + 1;
-  }
-  return text;
+  return berth::ranges_text(numbers);
 }
 
 }  // namespace berth::render

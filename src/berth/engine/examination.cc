@@ -1,19 +1,17 @@
-#include "berth/cli/examination.h"
+#include "berth/engine/examination.h"
 
 #include <algorithm>
 #include <array>
 #include <chrono>
 
-#include "berth/base/json_writer.h"
 #include "berth/base/text.h"
 #include "berth/base/units.h"
 #include "berth/error.h"
 #include "berth/machine/group_plan.h"
-#include "berth/render/table.h"
 #include "berth/run/context.h"
 #include "berth/run/prepare.h"
 
-namespace berth::cli {
+namespace berth::engine {
 namespace {
 
 using State = Finding::State;
@@ -306,34 +304,8 @@ std::vector<Finding> examine_tools(os::Env& env) {
   return findings;
 }
 
-std::string findings_text(const std::vector<Finding>& findings) {
-  std::string text;
-  for (const auto& finding : findings) {
-    text += fmt::format("{:8}  {:8}  {}\n", kFindingStates.name(finding.state), finding.topic,
-                        finding.found);
-    if (!finding.advice.empty()) text += fmt::format("{:20}→ {}\n", "", finding.advice);
-  }
-  const auto faults = faults_of(findings);
-  return text + (faults == 0   ? "nothing to do\n"
-                 : faults == 1 ? "1 thing to do\n"
-                               : fmt::format("{} things to do\n", faults));
-}
-
-std::string findings_json(const std::vector<Finding>& findings) {
-  JsonWriter json;
-  json.object().add("version", 1).add("faults", faults_of(findings)).key("findings").array();
-  for (const auto& finding : findings)
-    json.object()
-        .add("topic", finding.topic)
-        .add("state", kFindingStates.name(finding.state))
-        .add("found", finding.found)
-        .add("advice", finding.advice)
-        .end();
-  return json.end().end().take() + "\n";
-}
-
-std::size_t faults_of(const std::vector<Finding>& findings) {
+std::size_t Examination::faults() const {
   return static_cast<std::size_t>(std::ranges::count(findings, State::faulty, &Finding::state));
 }
 
-}  // namespace berth::cli
+}  // namespace berth::engine

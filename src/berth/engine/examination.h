@@ -1,7 +1,8 @@
-// What berth doctor finds: what this machine lets Berth do, why not more, and what to do about it.
+// The examination of an installation: what this machine lets Berth do, why not more, and what the
+// user can do about it.
 //
-// The functions read through the Env and judge what they are given; none changes anything but for
-// one small file in the state directory, which is written, synced and removed. Threads: one.
+// The functions read through the Env. None changes anything, except for one small file in the state
+// directory, which is written, synced and removed. Threads: one.
 #pragma once
 
 #include <cstdint>
@@ -11,11 +12,9 @@
 #include <vector>
 
 #include "berth/base/names.h"
-#include "berth/cli/json_output.h"
-#include "berth/machine/device_health.h"
-#include "berth/os/env.h"
+#include "berth/engine/machine.h"
 
-namespace berth::cli {
+namespace berth::engine {
 
 struct Finding {
   enum class State : std::uint8_t {
@@ -59,11 +58,12 @@ std::vector<Finding> examine_clusters(const Result<std::vector<Reached>>& reache
 /// The programs that some tasks need: container engines, bubblewrap, ssh.
 std::vector<Finding> examine_tools(os::Env& env);
 
-/// A line for each finding, and below it what to do.
-std::string findings_text(const std::vector<Finding>& findings);
-/// {"version":1,"faults":N,"findings":[{"topic","state","found","advice"}]}.
-std::string findings_json(const std::vector<Finding>& findings);
-/// How many of them are faulty.
-std::size_t faults_of(const std::vector<Finding>& findings);
+/// The findings of all examinations, which examine() returns.
+struct Examination {
+  std::vector<Finding> findings;
+  std::size_t faults() const;  ///< The number of faulty findings.
+};
+/// Examines everything; `offline`: without contacting clusters.
+Examination examine(os::Env& env, bool offline);
 
-}  // namespace berth::cli
+}  // namespace berth::engine

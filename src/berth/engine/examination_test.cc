@@ -1,4 +1,4 @@
-#include "berth/cli/examination.h"
+#include "berth/engine/examination.h"
 
 #include <gtest/gtest.h>
 
@@ -6,7 +6,7 @@
 #include "berth/run/layout.h"
 #include "berth/testing/fake_env.h"
 
-namespace berth::cli {
+namespace berth::engine {
 namespace {
 
 using State = Finding::State;
@@ -165,4 +165,4 @@ TEST(Examination, IsWrittenForPeopleAndPrograms) {
 }
 
 }  // namespace
-}  // namespace berth::cli
+}  // namespace berth::engine

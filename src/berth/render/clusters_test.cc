@@ -1,11 +1,9 @@
 // The output of berth cluster: JSON to the byte, and the tables and errors of its text.
 #include <gtest/gtest.h>
 
-#include "berth/cli/cluster_ec2.h"
-#include "berth/cli/cluster_slurm.h"
-#include "berth/cli/cluster_ssh.h"
+#include "berth/render/clusters.h"
 
-namespace berth::cli {
+namespace berth::render {
 namespace {
 
 Resources some_cores(std::int64_t thousandths) {
@@ -15,7 +13,8 @@ Resources some_cores(std::int64_t thousandths) {
 }
 
 TEST(ClusterJson, SlurmPartitions) {
-  SlurmProbed probed{.cluster = "h\"pc", .partitions = std::vector<remote::SlurmPartition>{}};
+  engine::SlurmProbed probed{.cluster = "h\"pc",
+                             .partitions = std::vector<remote::SlurmPartition>{}};
   EXPECT_EQ(to_json(probed), R"({"cluster":"h\"pc","partitions":[]})");
   probed.partitions->push_back({.name = "gpu",
                                 .standard = true,
@@ -38,7 +37,7 @@ TEST(ClusterJson, SlurmPartitions) {
 }
 
 TEST(ClusterText, AnUnknownPartitionIsNamedAfterTheTableOfTheOthers) {
-  SlurmProbed probed{.cluster = "hpc", .partitions = std::vector<remote::SlurmPartition>{}};
+  engine::SlurmProbed probed{.cluster = "hpc", .partitions = std::vector<remote::SlurmPartition>{}};
   probed.entry = fail(ErrorKind::invalid, "c.yaml:3: hpc.partitions: partition 'x' does not exist");
   const std::string error = "c.yaml:3: hpc.partitions: partition 'x' does not exist\n";
   EXPECT_EQ(to_text(probed), error) << "without a table that has headings only";
@@ -53,10 +52,10 @@ TEST(ClusterText, AnUnknownPartitionIsNamedAfterTheTableOfTheOthers) {
 }
 
 TEST(ClusterText, HostsThatDoNotAnswerAreLinesAfterTheTable) {
-  HostProbed good{"lab", "a", agent::MachineOffer{}};
+  engine::HostProbed good{"lab", "a", agent::MachineOffer{}};
   good.offer->system = "Linux";
   good.offer->devices = {"H100", "", "H100", ""};
-  const HostProbed bad{"lab", "b:22", fail(ErrorKind::io, "Connection refused")};
+  const engine::HostProbed bad{"lab", "b:22", fail(ErrorKind::io, "Connection refused")};
   EXPECT_EQ(to_text(std::vector{bad}), "lab/b:22: Connection refused\n");
   EXPECT_EQ(to_text(std::vector{bad, good}),
             "cluster  host  free  GPUs            system  used by\n"
@@ -67,7 +66,7 @@ TEST(ClusterText, HostsThatDoNotAnswerAreLinesAfterTheTable) {
 }
 
 TEST(ClusterJson, InstancesOfEc2) {
-  Ec2Probed probed{.cluster = "cloud"};
+  engine::Ec2Probed probed{.cluster = "cloud"};
   EXPECT_EQ(to_json(probed), R"({"cluster":"cloud","permissions":[],"instances":[]})");
   probed.permissions = {{"RunInstances", {}}, {"Terminate", fail(ErrorKind::denied, "not \\ you")}};
   probed.instances = {{"i-1", "digits-3", "g5.xlarge", "running", "10.0.0.7"}, {}};
@@ -80,4 +79,4 @@ TEST(ClusterJson, InstancesOfEc2) {
 }
 
 }  // namespace
-}  // namespace berth::cli
+}  // namespace berth::render
