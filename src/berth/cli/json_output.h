@@ -2,7 +2,6 @@
 // ends with a newline. What commands gather for people and programs alike stands here as structs.
 #pragma once
 
-#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -89,14 +88,5 @@ struct MachineReport {
   std::vector<run::ExpectedStart> starts;  ///< Of the entries that wait, where it was asked for.
 };
 std::string machine_json(const MachineReport& report);
-
-/// A plan of berth plan --sweep, at one value of what is varied.
-struct SweepStep {
-  double at = 0;
-  double cost = 0, value = 0, gap = 0;
-  std::map<int, int> unserved;  ///< Servers without accelerators, by priority.
-};
-/// A sweep: {"version":1,"path","sweep":[{"at","cost","value","gap","unserved_by_priority"}]}.
-std::string sweep_json(const std::string& path, const std::vector<SweepStep>& steps);
 
 }  // namespace berth::cli

@@ -234,21 +234,6 @@ std::string topology_json(const topology::Topology& topology) {
          "\n";
 }
 
-std::string sweep_json(const std::string& path, const std::vector<SweepStep>& steps) {
-  Json list = Json::array();
-  for (const auto& step : steps) {
-    Json unserved = Json::object();
-    for (const auto& [priority, count] : step.unserved)
-      unserved[fmt::format("{}", priority)] = count;
-    list.push_back({{"at", step.at},
-                    {"cost", step.cost},
-                    {"value", step.value},
-                    {"gap", step.gap},
-                    {"unserved_by_priority", unserved}});
-  }
-  return dump({{"version", 1}, {"path", path}, {"sweep", list}}) + "\n";
-}
-
 std::string check_json(const std::string& file, const std::string& kind) {
   return dump(Json{{"version", 1}, {"file", file}, {"kind", kind}}) + "\n";
 }

@@ -6,6 +6,18 @@
 #include "berth/cli/options.h"
 #include "berth/cli/print.h"
 
+namespace berth::render {
+
+/// Refers to a result. Through this type, argument-dependent lookup finds the overloads of
+/// to_json() and to_text() in this namespace, wherever the result's type is declared.
+template <typename Result>
+struct Shown {
+  const Result& result;
+  operator const Result&() const { return result; }  // NOLINT(google-explicit-constructor)
+};
+
+}  // namespace berth::render
+
 namespace berth::cli {
 
 /// The form of a command's result: text for people, or JSON for programs (--json). A result type is
@@ -17,11 +29,21 @@ class Output {
 
   template <typename Result>
   void print(const Result& result) const {
-    cli::print(is_json_ ? render::to_json(result) : render::to_text(result, view()));
+    const render::Shown<Result> shown{result};
+    cli::print(is_json_ ? to_json(shown) : to_text(shown, view()));
+  }
+  /// Prints a result whose text is that of `make_text`.
+  template <typename Result, typename MakeText>
+  void print(const Result& result, const MakeText& make_text) const {
+    cli::print(is_json_ ? to_json(render::Shown<Result>{result}) : make_text());
   }
   /// Prints a line for people on standard output; --json leaves it out.
   void note(std::string_view text) const {
     if (!is_json_) cli::print(text);
+  }
+  /// Prints a line for people on standard error; --json leaves it out.
+  void hint(std::string_view text) const {
+    if (!is_json_) print_error(text);
   }
   bool is_json() const { return is_json_; }
 

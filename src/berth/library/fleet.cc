@@ -5,17 +5,17 @@
 #include <type_traits>
 
 #include "berth/base/text.h"
+#include "berth/engine/fleet.h"
 #include "berth/fleet/missing_limits.h"
 #include "berth/fleet/server_size.h"
 #include "berth/library/fleet_convert.h"
-#include "berth/library/planning.h"
 
 namespace berth {
 
 struct Fleet::State {
   fleet::System system;
   std::vector<std::string> notes;
-  fleet::Execution execution = library::planning_execution("simulated");
+  fleet::Execution execution = engine::planning_execution("simulated");
 };
 
 namespace {
@@ -67,7 +67,7 @@ Result<Fleet> Fleet::read(std::span<const Document> documents) {
 
 Result<Fleet> Fleet::read_path(const std::string& path) {
   const auto env = os::posix_env();
-  BERTH_ASSIGN(auto texts, library::fleet_documents(*env, path));
+  BERTH_ASSIGN(auto texts, engine::fleet_documents(*env, path));
   std::vector<Document> documents;
   for (auto& text : texts) documents.push_back({std::move(text.name), std::move(text.text)});
   return read(documents);

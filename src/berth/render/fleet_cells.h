@@ -1,4 +1,4 @@
-// How the commands of fleets show figures.
+// Cells of the tables on fleets: costs, latencies with their targets, allocations and changes.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 #include "berth/fleet/fleet.h"
 #include "berth/fleet/served_trace.h"
 
-namespace berth::cli {
+namespace berth::render {
 
 std::string figure(double value, int digits = 2);
 /// Whole watts; "-" where no power curve is known.
@@ -32,14 +32,9 @@ std::string percentiles_text(const fleet::Percentiles& found, const fleet::Perce
 std::string histograms_text(const std::vector<std::string>& servers);
 /// Whether the model counts a histogram of the load.
 bool has_histogram(const fleet::Load& load, fleet::QueueModel model);
-/// What each server of the plan is to attain, and what it has before: {SERVER: {"class", "model",
-/// "utilisation", "slo": {"itl", "ttft", "tps", "itlPercentiles": {…}, "ttftPercentiles": {…}},
-/// "current": {"accelerator", "numReplicas", "cost"}, "change": text}}. The objectives are in
-/// milliseconds and tokens a second; one that is not there is left out.
-std::string servers_json(const fleet::System& system, const fleet::Plan& plan);
 /// Adds "requests", "lost", "ttftAverage", "itlAverage", "ttftPercentiles", "itlPercentiles" and,
 /// where there is a target for TTFT, "withinMs", "within", "worstWithin", "worstAt" (seconds) and
 /// "worstRate" (requests a minute).
 void write_attainment(JsonWriter& json, const fleet::Attainment& attained);
 
-}  // namespace berth::cli
+}  // namespace berth::render

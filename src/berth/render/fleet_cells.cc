@@ -1,8 +1,8 @@
-#include "berth/cli/fleet_view.h"
+#include "berth/render/fleet_cells.h"
 
 #include "berth/base/text.h"
 
-namespace berth::cli {
+namespace berth::render {
 namespace {
 
 /// A field of each part of a mix, such as "8 + 4", or of the whole allocation.
@@ -87,31 +87,6 @@ bool has_histogram(const fleet::Load& load, fleet::QueueModel model) {
   return model == fleet::QueueModel::calibrated && (load.in_histogram || load.out_histogram);
 }
 
-std::string servers_json(const fleet::System& system, const fleet::Plan& plan) {
-  JsonWriter json;
-  json.object();
-  for (const auto& [name, planned] : plan.servers) {
-    const fleet::Server& server = system.servers.at(name);
-    const fleet::Target target = fleet::target_of(system, server);
-    json.key(name).object().add("class", server.service_class).add("model", server.model);
-    json.add("utilisation", planned.allocation.utilisation).key("slo").object();
-    for (const auto& [goal, value] :
-         {std::pair("itl", target.itl_ms), {"ttft", target.ttft_ms}, {"tps", target.tps}})
-      if (value > 0) json.add(goal, value);
-    for (const auto& [goal, values] : {std::pair("itlPercentiles", &target.percentiles.itl_ms),
-                                       {"ttftPercentiles", &target.percentiles.ttft_ms}}) {
-      json.key(goal).object();
-      for (std::size_t i = 0; i < fleet::kPercentiles.size(); ++i)
-        if ((*values)[i] > 0) json.add(fleet::kPercentileNames[i], (*values)[i]);
-      json.end();
-    }
-    json.end().key("current").object().add("accelerator", server.current.accelerator);
-    json.add("numReplicas", server.current.replicas).add("cost", server.current.cost).end();
-    json.add("change", change_of(server.current, planned.allocation)).end();
-  }
-  return json.end().take();
-}
-
 void write_attainment(JsonWriter& json, const fleet::Attainment& attained) {
   json.add("requests", attained.requests).add("lost", attained.lost);
   json.add("ttftAverage", attained.mean_ttft_ms).add("itlAverage", attained.mean_itl_ms);
@@ -130,4 +105,4 @@ void write_attainment(JsonWriter& json, const fleet::Attainment& attained) {
         .add("worstRate", attained.worst_per_min);
 }
 
-}  // namespace berth::cli
+}  // namespace berth::render

@@ -1,17 +1,17 @@
-#include "berth/cli/report_plan.h"
+#include "berth/render/plan_report.h"
 
 #include <algorithm>
 
 #include "berth/base/text.h"
-#include "berth/cli/fleet_view.h"
+#include "berth/render/fleet_cells.h"
 
-namespace berth::cli {
+namespace berth::render {
 namespace {
 
-render::Section cost(const fleet::Plan& plan) {
+Section cost(const fleet::Plan& plan) {
   const auto& proof = plan.proof;
-  render::Section section{"Cost", {}};
-  section.parts.emplace_back(render::Text{
+  Section section{"Cost", {}};
+  section.parts.emplace_back(Text{
       fmt::format("{} cents an hour. The value of this plan is {}: the additional cost, plus a "
                   "penalty for each move to another accelerator. No plan that serves as many "
                   "requests has a value below {} (gap {:.4f} %){}.",
@@ -19,18 +19,18 @@ render::Section cost(const fleet::Plan& plan) {
                   proof.stopped ? "; stopped by the time limit" : "")});
   for (const auto& [priority, count] : proof.unserved)
     if (count > 0)
-      section.parts.emplace_back(render::Text{fmt::format(
+      section.parts.emplace_back(Text{fmt::format(
           "{1} servers of priority {0} are not served; every plan leaves at least {2} unserved.",
           priority, count, proof.unserved_bound.at(priority))});
   if (plan.watts > 0)
     section.parts.emplace_back(
-        render::Text{fmt::format("It draws {} W by the power curves.", figure(plan.watts, 0))});
+        Text{fmt::format("It draws {} W by the power curves.", figure(plan.watts, 0))});
   return section;
 }
 
-render::Section capacity(const fleet::Plan& plan) {
-  render::Table table({"type", "used", "capacity", "cost, cents/h", "value of one more"});
-  render::Bars bars{.title = "Accelerators used and available", .bars = {}};
+Section capacity(const fleet::Plan& plan) {
+  Table table({"type", "used", "capacity", "cost, cents/h", "value of one more"});
+  Bars bars{.title = "Accelerators used and available", .bars = {}};
   for (const auto& total : plan.totals) {
     const std::string limit = total.limit ? fmt::format("{}", *total.limit) : "-";
     table.add({total.type, fmt::format("{}", total.used), limit, figure(total.cost),
@@ -43,9 +43,9 @@ render::Section capacity(const fleet::Plan& plan) {
   return {"Capacity", {std::move(bars), std::move(table)}};
 }
 
-render::Section servers(const fleet::System& system, const fleet::Plan& plan) {
-  render::Table table({"server", "class", "accelerator", "replicas", "batch", "cost, cents/h",
-                       "ITL / SLO, ms", "TTFT / SLO, ms", "utilization", "change"});
+Section servers(const fleet::System& system, const fleet::Plan& plan) {
+  Table table({"server", "class", "accelerator", "replicas", "batch", "cost, cents/h",
+               "ITL / SLO, ms", "TTFT / SLO, ms", "utilization", "change"});
   for (const auto& [name, assignment] : plan.servers) {
     const auto& allocation = assignment.allocation;
     if (allocation.accelerator.empty()) continue;
@@ -62,8 +62,8 @@ render::Section servers(const fleet::System& system, const fleet::Plan& plan) {
   return {"Servers", {std::move(table)}};
 }
 
-render::Section percentiles(const fleet::System& system, const fleet::Plan& plan) {
-  render::Table table({"server", "accelerator", "expected / SLO, ms (closed form)"});
+Section percentiles(const fleet::System& system, const fleet::Plan& plan) {
+  Table table({"server", "accelerator", "expected / SLO, ms (closed form)"});
   for (const auto& [name, assignment] : plan.servers) {
     const auto targets = fleet::target_of(system, system.servers.at(name)).percentiles;
     if (targets == fleet::Percentiles{}) continue;
@@ -75,36 +75,35 @@ render::Section percentiles(const fleet::System& system, const fleet::Plan& plan
             {name, fleet::with_role(part.accelerator, part.role),
              percentiles_text(*part.percentiles, fleet::targets_of(targets, part.role))});
   }
-  render::Section section{"Percentiles", {}};
+  Section section{"Percentiles", {}};
   if (!table.rows.empty()) section.parts.emplace_back(std::move(table));
   return section;
 }
 
 /// Why each is what it is: what binds it, or why it goes without.
-render::Section reasons(const fleet::Plan& plan) {
-  render::Table table({"server", "reason"});
+Section reasons(const fleet::Plan& plan) {
+  Table table({"server", "reason"});
   for (const auto& [name, assignment] : plan.servers)
     if (!assignment.reason.empty()) table.add({name, assignment.reason});
-  render::Section section{"Reasons", {}};
+  Section section{"Reasons", {}};
   if (!table.rows.empty()) section.parts.emplace_back(std::move(table));
   return section;
 }
 
 }  // namespace
 
-render::Document report_of_plan(const std::string& title, const fleet::System& system,
-                                const fleet::Plan& plan) {
+Document report_of_plan(const std::string& title, const fleet::System& system,
+                        const fleet::Plan& plan) {
   const auto served = std::ranges::count_if(
       plan.servers, [](const auto& each) { return !each.second.allocation.accelerator.empty(); });
-  render::Document page{
-      .title = title,
-      .subtitle = fmt::format("a plan for {} servers, {} with replicas, {} cents an hour",
-                              plan.servers.size(), served, figure(plan.cost)),
-      .sections = {}};
+  Document page{.title = title,
+                .subtitle = fmt::format("a plan for {} servers, {} with replicas, {} cents an hour",
+                                        plan.servers.size(), served, figure(plan.cost)),
+                .sections = {}};
   for (auto& section : {cost(plan), capacity(plan), servers(system, plan),
                         percentiles(system, plan), reasons(plan)})
     if (!section.parts.empty()) page.sections.push_back(section);
   return page;
 }
 
-}  // namespace berth::cli
+}  // namespace berth::render
