@@ -141,8 +141,7 @@ Result<fleet::Execution> execution_of(os::Env& env, const PlanOptions& given) {
   if (given.time_limit.empty()) return execution;
   const auto limit = parse_duration(given.time_limit);
   if (!limit) return fail(ErrorKind::usage, "--time-limit: {}", limit.error().message);
-  execution.stop = [&env, until = env.now() + *limit] { return env.now() >= until; };
-  execution.iteration_limit = INT64_MAX / 2;
+  engine::limit_time(execution, env, *limit);
   return execution;
 }
 

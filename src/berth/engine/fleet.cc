@@ -112,4 +112,9 @@ fleet::Execution planning_execution(std::string_view percentiles) {
   return execution;
 }
 
+void limit_time(fleet::Execution& execution, os::Env& env, Duration limit) {
+  execution.stop = [&env, until = env.now() + limit] { return env.now() >= until; };
+  execution.iteration_limit = INT64_MAX / 2;
+}
+
 }  // namespace berth::engine

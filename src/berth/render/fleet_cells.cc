@@ -76,6 +76,47 @@ std::string percentiles_text(const fleet::Percentiles& found, const fleet::Perce
   return join(parts, ", ");
 }
 
+std::string accelerators_text(const fleet::Assignment& planned) {
+  const auto& allocation = planned.allocation;
+  return (allocation.accelerator.empty() ? "-" : accelerators_of(allocation)) +
+         (planned.is_spot ? " (spot)" : "");
+}
+
+std::vector<std::string> assignment_cells(const fleet::System& system, const std::string& name,
+                                          const fleet::Assignment& planned) {
+  const fleet::Server& server = system.servers.at(name);
+  const fleet::Target target = fleet::target_of(system, server);
+  const auto& allocation = planned.allocation;
+  const bool is_given = !allocation.accelerator.empty();
+  return {name,
+          server.service_class.empty() ? "Free" : server.service_class,
+          accelerators_text(planned),
+          replicas_of(allocation),
+          is_given ? batch_of(allocation) : "-",
+          figure(allocation.cost),
+          is_given ? against(allocation.itl_ms, target.itl_ms) : "-",
+          is_given ? against(allocation.ttft_ms, target.ttft_ms) : "-",
+          is_given ? fmt::format("{:.0f} %", 100 * allocation.utilisation) : "-",
+          change_of(server.current, allocation)};
+}
+
+Table percentiles_table(const fleet::System& system, const fleet::Plan& plan,
+                        const std::string& heading) {
+  Table table({"server", "accelerator", heading});
+  for (const auto& [name, a] : plan.servers) {
+    const fleet::Percentiles targets =
+        fleet::target_of(system, system.servers.at(name)).percentiles;
+    if (targets == fleet::Percentiles{}) continue;
+    std::vector<fleet::Allocation> parts = a.allocation.parts;
+    if (parts.empty()) parts.push_back(a.allocation);
+    for (const auto& part : parts)
+      if (part.percentiles)
+        table.add({name, fleet::with_role(part.accelerator, part.role),
+                   percentiles_text(*part.percentiles, fleet::targets_of(targets, part.role))});
+  }
+  return table;
+}
+
 std::string histograms_text(const std::vector<std::string>& servers) {
   constexpr std::size_t kMostNamesBytes = 200;
   return servers.empty() ? ""

@@ -19,12 +19,6 @@ std::string fraction_text(double number) {
   return text.find_first_of(".e") == text.npos ? text + ".0" : text;
 }
 
-std::string accelerators_text(const fleet::Assignment& planned) {
-  const auto& allocation = planned.allocation;
-  return (allocation.accelerator.empty() ? "-" : accelerators_of(allocation)) +
-         (planned.is_spot ? " (spot)" : "");
-}
-
 /// What every server gets, in 80 columns.
 std::string servers_text(const fleet::System& system, const fleet::Plan& plan) {
   Table table({"server", "accelerator", "replicas", "cost", "TTFT/SLO ms", "ITL/SLO ms", "change"});
@@ -67,36 +61,13 @@ std::string cost_text(const fleet::System& system, const fleet::Plan& plan) {
 std::string wide_servers_text(const fleet::System& system, const fleet::Plan& plan) {
   Table table({"server", "class", "accelerator", "replicas", "batch", "cost", "ITL / SLO ms",
                "TTFT / SLO ms", "use", "W", "change", "why"});
-  for (const auto& [name, a] : plan.servers) {
-    const fleet::Server& server = system.servers.at(name);
-    const fleet::Target target = fleet::target_of(system, server);
-    const auto& allocation = a.allocation;
-    const bool is_given = !allocation.accelerator.empty();
-    table.add({name, server.service_class.empty() ? "Free" : server.service_class,
-               accelerators_text(a), replicas_of(allocation), is_given ? batch_of(allocation) : "-",
-               figure(allocation.cost), is_given ? against(allocation.itl_ms, target.itl_ms) : "-",
-               is_given ? against(allocation.ttft_ms, target.ttft_ms) : "-",
-               is_given ? fmt::format("{:.0f} %", 100 * allocation.utilisation) : "-",
-               watts_text(a.watts), change_of(server.current, allocation), a.reason});
+  for (const auto& [name, assignment] : plan.servers) {
+    auto row = assignment_cells(system, name, assignment);
+    row.insert(row.end() - 1, watts_text(assignment.watts));
+    row.push_back(assignment.reason);
+    table.add(std::move(row));
   }
   return to_text(table);
-}
-
-/// A line for each accelerator of a server whose targets have percentiles, and how they came about.
-std::string tails_text(const fleet::System& system, const fleet::Plan& plan) {
-  Table table({"server", "accelerator", "expected / SLO ms (closed form)"});
-  for (const auto& [name, a] : plan.servers) {
-    const fleet::Percentiles targets =
-        fleet::target_of(system, system.servers.at(name)).percentiles;
-    if (targets == fleet::Percentiles{}) continue;
-    std::vector<fleet::Allocation> parts = a.allocation.parts;
-    if (parts.empty()) parts.push_back(a.allocation);
-    for (const auto& part : parts)
-      if (part.percentiles)
-        table.add({name, fleet::with_role(part.accelerator, part.role),
-                   percentiles_text(*part.percentiles, fleet::targets_of(targets, part.role))});
-  }
-  return table.empty() ? "" : "\n" + to_text(table);
 }
 
 /// How the limits of targets for percentiles came about; "": there are none.
@@ -225,11 +196,12 @@ std::string started_json(const std::vector<engine::StartedRun>& started, const s
 std::string to_text(const engine::FleetPlan& made, const View& view) {
   const fleet::System& system = made.system;
   const fleet::Plan& plan = made.plan;
+  const auto tails = percentiles_table(system, plan, "expected / SLO ms (closed form)");
   if (made.request.lists_candidates) return candidates_text(system, made.candidates, view);
   return (made.is_wide ? wide_servers_text(system, plan) : servers_text(system, plan)) +
-         cost_text(system, plan) + tails_text(system, plan) + limits_text(made.candidates) +
-         lengths_text(system) + summary_text(plan) + manifests_text(made) +
-         started_text(made.started);
+         cost_text(system, plan) + (tails.empty() ? "" : "\n" + to_text(tails)) +
+         limits_text(made.candidates) + lengths_text(system) + summary_text(plan) +
+         manifests_text(made) + started_text(made.started);
 }
 
 std::string to_json(const engine::FleetPlan& made) {

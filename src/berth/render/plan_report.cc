@@ -46,35 +46,14 @@ Section capacity(const fleet::Plan& plan) {
 Section servers(const fleet::System& system, const fleet::Plan& plan) {
   Table table({"server", "class", "accelerator", "replicas", "batch", "cost, cents/h",
                "ITL / SLO, ms", "TTFT / SLO, ms", "utilization", "change"});
-  for (const auto& [name, assignment] : plan.servers) {
-    const auto& allocation = assignment.allocation;
-    if (allocation.accelerator.empty()) continue;
-    const fleet::Server& server = system.servers.at(name);
-    const fleet::Target target = fleet::target_of(system, server);
-    table.add({name, server.service_class.empty() ? "Free" : server.service_class,
-               accelerators_of(allocation) + (assignment.is_spot ? " (spot)" : ""),
-               replicas_of(allocation), batch_of(allocation), figure(allocation.cost),
-               against(allocation.itl_ms, target.itl_ms),
-               against(allocation.ttft_ms, target.ttft_ms),
-               fmt::format("{:.0f} %", 100 * allocation.utilisation),
-               change_of(server.current, allocation)});
-  }
+  for (const auto& [name, assignment] : plan.servers)
+    if (!assignment.allocation.accelerator.empty())
+      table.add(assignment_cells(system, name, assignment));
   return {"Servers", {std::move(table)}};
 }
 
 Section percentiles(const fleet::System& system, const fleet::Plan& plan) {
-  Table table({"server", "accelerator", "expected / SLO, ms (closed form)"});
-  for (const auto& [name, assignment] : plan.servers) {
-    const auto targets = fleet::target_of(system, system.servers.at(name)).percentiles;
-    if (targets == fleet::Percentiles{}) continue;
-    std::vector<fleet::Allocation> parts = assignment.allocation.parts;
-    if (parts.empty()) parts.push_back(assignment.allocation);
-    for (const auto& part : parts)
-      if (part.percentiles)
-        table.rows.push_back(
-            {name, fleet::with_role(part.accelerator, part.role),
-             percentiles_text(*part.percentiles, fleet::targets_of(targets, part.role))});
-  }
+  auto table = percentiles_table(system, plan, "expected / SLO, ms (closed form)");
   Section section{"Percentiles", {}};
   if (!table.rows.empty()) section.parts.emplace_back(std::move(table));
   return section;
