@@ -15,7 +15,7 @@ Result<int> hand_over(os::Env& env, const AutoscaleOptions& options) {
 
 void AutoscaleOptions::add_to(Options& options) {
   options.whole_line(line);
-  options.json(json);
+  output.add_to(options);
   add_fleet(options, path);
   options.group("Measurements");
   options
@@ -87,10 +87,6 @@ Command autoscale_command(Result<int> (*autoscale)(os::Env&, const AutoscaleOpti
 
 Command autoscale_command() {
   return autoscale_command(hand_over);
-}
-
-std::string autoscale_record(const std::string& state_directory) {
-  return state_directory + "/autoscale.jsonl";
 }
 
 }  // namespace berth::cli

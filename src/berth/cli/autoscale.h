@@ -1,15 +1,17 @@
-// What berth and berth-server both read of the words of berth autoscale.
+// Options of berth autoscale, which berth and berth-server both read.
 #pragma once
 
 #include <string>
 #include <vector>
 
+#include "berth/cli/output.h"
 #include "berth/cli/serve.h"
 
 namespace berth::cli {
 
 struct AutoscaleOptions {
-  bool json = false, apply = false, once = false, old_names = false;
+  Output output;
+  bool apply = false, once = false, old_names = false;
   std::string path, prometheus, prometheus_token_file, hook, name_space = "default";
   std::string percentiles = "simulated";
   std::string interval, window, startup, hold, headroom;  // as written; "": the default
@@ -23,8 +25,5 @@ struct AutoscaleOptions {
 };
 
 Command autoscale_command(Result<int> (*autoscale)(os::Env&, const AutoscaleOptions&));
-
-/// Where decisions are recorded: STATE/autoscale.jsonl.
-std::string autoscale_record(const std::string& state_directory);
 
 }  // namespace berth::cli

@@ -5,45 +5,19 @@
 #include "berth/base/text.h"
 #include "berth/base/units.h"
 #include "berth/cli/print.h"
-#include "berth/fleet/missing_limits.h"
 
 namespace berth::cli {
 namespace {
 
-constexpr std::size_t kMostTraceBytes = 1U << 30;
 constexpr std::size_t kMostNotes = 20;
 
 }  // namespace
-
-Result<std::vector<fleet::Request>> fleet_trace(os::Env& env, const std::string& path) {
-  BERTH_ASSIGN(const auto text, env.read_file(path, kMostTraceBytes));
-  if (text.starts_with("\xFD"
-                       "7zXZ") ||
-      text.starts_with("\x1F\x8B"))
-    return fail(ErrorKind::invalid, "{}: it is compressed; decompress it first (xz -d, gzip -d)",
-                path);
-  return fleet::read_trace(path, text);
-}
 
 void print_notes(const std::vector<std::string>& notes) {
   for (std::size_t i = 0; i < std::min(notes.size(), kMostNotes); ++i)
     print_error(fmt::format("note: {}\n", notes[i]));
   if (notes.size() > kMostNotes)
     print_error(fmt::format("note: {} more of the kind\n", notes.size() - kMostNotes));
-}
-
-void print_fleet_notes(const fleet::System& system) {
-  print_notes(fleet::dangling_names(system));
-  print_notes(fleet::notes_on_missing_limits(system));
-}
-
-void print_percentiles_note(const fleet::System& system, fleet::QueueModel model) {
-  if (model != fleet::QueueModel::reference) return;
-  for (const auto& [name, service_class] : system.classes)
-    for (const auto& [of, target] : service_class.targets)
-      if (target.has_percentiles())
-        return print_error(
-            "note: the reference model knows averages; targets for percentiles are left out\n");
 }
 
 Result<Setting> setting_of(std::string_view option, const std::string& text) {

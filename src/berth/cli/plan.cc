@@ -5,18 +5,16 @@
 
 #include "berth/base/text.h"
 #include "berth/base/units.h"
-#include "berth/cli/candidates_view.h"
 #include "berth/cli/fleet_input.h"
-#include "berth/cli/fleet_view.h"
-#include "berth/cli/json_output.h"
 #include "berth/cli/manifests.h"
-#include "berth/cli/options.h"
+#include "berth/cli/output.h"
 #include "berth/cli/plan_day.h"
 #include "berth/cli/plan_start.h"
-#include "berth/cli/print.h"
 #include "berth/cli/shared_options.h"
-#include "berth/fleet/fleet.h"
-#include "berth/render/table.h"
+#include "berth/engine/fleet_plan.h"
+#include "berth/fleet/sweep.h"
+#include "berth/render/day.h"
+#include "berth/render/plan.h"
 
 namespace berth::cli {
 namespace {
@@ -24,7 +22,7 @@ namespace {
 constexpr int kMostSteps = 10'000;  // of a sweep
 
 struct PlanOptions {
-  bool json = false;
+  Output output;
   std::string path;
   std::string model, solver, saturation, power_budget;  // as written; "": the document's
   std::string time_limit, sweep;
@@ -37,7 +35,7 @@ struct PlanOptions {
   StartChoices start;
 
   void add_to(Options& options) {
-    options.json(json);
+    output.add_to(options);
     add_fleet(options, path);
     options.group("Planning");
     options.value("--solver", solver, "optimal (default), greedy or unlimited").named("SOLVER");
@@ -138,166 +136,19 @@ Result<fleet::Options> options_of(const PlanOptions& given, fleet::Options optio
 }
 
 /// planning_execution(), with the time limit of --time-limit.
-Result<fleet::Execution> means_of(os::Env& env, const PlanOptions& given) {
-  auto means = planning_execution(given.percentiles);
-  if (given.time_limit.empty()) return means;
+Result<fleet::Execution> execution_of(os::Env& env, const PlanOptions& given) {
+  auto execution = planning_execution(given.percentiles);
+  if (given.time_limit.empty()) return execution;
   const auto limit = parse_duration(given.time_limit);
   if (!limit) return fail(ErrorKind::usage, "--time-limit: {}", limit.error().message);
-  means.stop = [&env, until = env.now() + *limit] { return env.now() >= until; };
-  means.iteration_limit = INT64_MAX / 2;
-  return means;
+  engine::limit_time(execution, env, *limit);
+  return execution;
 }
 
-std::string accelerators_text(const fleet::Assignment& planned) {
-  const auto& allocation = planned.allocation;
-  return (allocation.accelerator.empty() ? "-" : accelerators_of(allocation)) +
-         (planned.is_spot ? " (spot)" : "");
-}
-
-/// What every server gets, in 80 columns.
-std::string servers_text(const fleet::System& system, const fleet::Plan& plan) {
-  render::Table table(
-      {"server", "accelerator", "replicas", "cost", "TTFT/SLO ms", "ITL/SLO ms", "change"});
-  std::string notes;
-  for (const auto& [name, planned] : plan.servers) {
-    const fleet::Server& server = system.servers.at(name);
-    const fleet::Target target = fleet::target_of(system, server);
-    const auto& allocation = planned.allocation;
-    const bool is_given = !allocation.accelerator.empty();
-    table.add({name, accelerators_text(planned), replicas_of(allocation), figure(allocation.cost),
-               is_given ? short_against(allocation.ttft_ms, target.ttft_ms) : "-",
-               is_given ? short_against(allocation.itl_ms, target.itl_ms) : "-",
-               short_change(server.current, allocation)});
-    if (!is_given || planned.reason.contains(';'))
-      notes += fmt::format("{}: {}\n", name, planned.reason);
-  }
-  return render::to_text(table) + notes;
-}
-
-/// The cost of the plan, and how it differs from the current allocations.
-std::string cost_text(const fleet::System& system, const fleet::Plan& plan) {
-  double before = 0;
-  std::size_t added = 0, removed = 0, changed = 0;
-  for (const auto& [name, planned] : plan.servers) {
-    const fleet::Allocation& current = system.servers.at(name).current;
-    before += current.cost;
-    const auto now = fleet::in_words(planned.allocation), was = fleet::in_words(current);
-    if (now == was) continue;
-    ++(was.empty() ? added : now.empty() ? removed : changed);
-  }
-  std::vector<std::string> changes;
-  for (const auto& [count, what] :
-       {std::pair(added, "started"), {changed, "changed"}, {removed, "stopped"}})
-    if (count > 0) changes.push_back(fmt::format("{} {}", count, what));
-  return fmt::format("\nCost: {} cents an hour ({:+.2f}). Servers: {}.\n", figure(plan.cost),
-                     plan.cost - before, changes.empty() ? "no changes" : join(changes, ", "));
-}
-
-/// All that the plan says of every server: --wide.
-std::string wide_servers_text(const fleet::System& system, const fleet::Plan& plan) {
-  render::Table table({"server", "class", "accelerator", "replicas", "batch", "cost",
-                       "ITL / SLO ms", "TTFT / SLO ms", "use", "W", "change", "why"});
-  for (const auto& [name, a] : plan.servers) {
-    const fleet::Server& server = system.servers.at(name);
-    const fleet::Target target = fleet::target_of(system, server);
-    const auto& allocation = a.allocation;
-    const bool is_given = !allocation.accelerator.empty();
-    table.add({name, server.service_class.empty() ? "Free" : server.service_class,
-               accelerators_text(a), replicas_of(allocation), is_given ? batch_of(allocation) : "-",
-               figure(allocation.cost), is_given ? against(allocation.itl_ms, target.itl_ms) : "-",
-               is_given ? against(allocation.ttft_ms, target.ttft_ms) : "-",
-               is_given ? fmt::format("{:.0f} %", 100 * allocation.utilisation) : "-",
-               watts_text(a.watts), change_of(server.current, allocation), a.reason});
-  }
-  return render::to_text(table);
-}
-
-/// A line for each accelerator of a server whose targets have percentiles, and how they came about.
-std::string tails_text(const fleet::System& system, const fleet::Plan& plan) {
-  render::Table table({"server", "accelerator", "expected / SLO ms (closed form)"});
-  for (const auto& [name, a] : plan.servers) {
-    const fleet::Percentiles targets =
-        fleet::target_of(system, system.servers.at(name)).percentiles;
-    if (targets == fleet::Percentiles{}) continue;
-    std::vector<fleet::Allocation> parts = a.allocation.parts;
-    if (parts.empty()) parts.push_back(a.allocation);
-    for (const auto& part : parts)
-      if (part.percentiles)
-        table.add({name, fleet::with_role(part.accelerator, part.role),
-                   percentiles_text(*part.percentiles, fleet::targets_of(targets, part.role))});
-  }
-  return table.empty() ? "" : "\n" + render::to_text(table);
-}
-
-/// How the limits of targets for percentiles came about; "": there are none.
-std::string limits_text(const fleet::Candidates& all) {
-  auto asked = std::ranges::count_if(all.all, &fleet::Candidate::is_rate_asked_for);
-  for (const auto& pools : all.pools)
-    asked += std::ranges::count_if(pools, &fleet::Candidate::is_rate_asked_for);
-  if (all.stopped) return "because of the time limit, some limits are from the closed form\n";
-  if (asked == 0) return "";
-  return fmt::format(
-      "limits of {} candidate{} by simulation, within 3 %; --percentiles closed-form is faster\n",
-      asked, asked == 1 ? "" : "s");
-}
-
-/// Which servers' lengths are those of a histogram.
-std::string lengths_text(const fleet::System& system) {
-  std::vector<std::string> servers;
-  for (const auto& [name, server] : system.servers)
-    if (has_histogram(server.current.load, system.options.model)) servers.push_back(name);
-  return histograms_text(servers);
-}
-
-/// How near the plan is to the best one. What the solver minimizes is the cost and the penalty for
-/// changes.
-std::string optimality_text(const fleet::Proof& proof) {
-  const std::string stopped = proof.stopped ? "; stopped by the time limit" : "";
-  constexpr double kShown = 5e-7;  // less is 0.0000 %
-  if (proof.gap < kShown) return fmt::format("No plan is better by cost and changes{}.\n", stopped);
-  return fmt::format("At most {:.4f} % from the best plan by cost and changes{}.\n",
-                     100 * proof.gap, stopped);
-}
-
-std::string summary_text(const fleet::Plan& plan) {
-  std::string text;
-  render::Table table({"type", "used", "of", "cost", "value of one more"});
-  for (const auto& total : plan.totals) {
-    table.add({total.type, fmt::format("{}", total.used),
-               total.limit ? fmt::format("{}", *total.limit) : "-", figure(total.cost),
-               total.shadow_price > 0 ? figure(total.shadow_price) : "-"});
-    for (const auto& [kind, bought] : total.purchases)
-      table.add({"  " + std::string(fleet::name(kind)), fmt::format("{}", bought.used),
-                 fmt::format("{}", bought.limit), figure(bought.cost),
-                 bought.shadow_price > 0 ? figure(bought.shadow_price) : "-"});
-  }
-  if (!table.empty()) text += "\n" + render::to_text(table);
-  const fleet::Proof& proof = plan.proof;
-  text += "\n" + optimality_text(proof);
-  if (plan.watts > 0 || plan.power)
-    text += fmt::format(
-        "Power: {}{} W by the power curves{}.\n", figure(plan.watts, 0),
-        plan.power ? " of " + figure(plan.power->limit_w, 0) : "",
-        plan.power && plan.power->shadow_price > 0
-            ? fmt::format("; one more kW saves {}", figure(1000 * plan.power->shadow_price))
-            : "");
-  for (const auto& [priority, count] : proof.unserved)
-    if (count > 0)
-      text += fmt::format("priority {}: {} not served, at least {} in any plan\n", priority, count,
-                          proof.unserved_bound.at(priority));
-  return text;
-}
-
-struct Range {
-  Setting setting;
-  double first = 0, last = 0, step = 0;
-};
-
-Result<Range> range_of(const std::string& text) {
-  Range range;
-  BERTH_ASSIGN(range.setting, setting_of("--sweep", text));
+Result<fleet::SweepRange> range_of(const std::string& text) {
+  BERTH_ASSIGN(auto setting, setting_of("--sweep", text));
   std::vector<double> numbers;
-  std::string_view rest = range.setting.value;
+  std::string_view rest = setting.value;
   for (std::size_t dots = 0; dots != std::string_view::npos && numbers.size() < 4;) {
     dots = rest.find("..");
     BERTH_ASSIGN(const double number, number_given("--sweep", std::string(rest.substr(0, dots))));
@@ -310,67 +161,7 @@ Result<Range> range_of(const std::string& text) {
     return fail(ErrorKind::usage,
                 "--sweep: expected PATH=FIRST..LAST..STEP, at most {} steps, got '{}'", kMostSteps,
                 clip(text));
-  range.first = numbers[0], range.last = numbers[1], range.step = numbers[2];
-  return range;
-}
-
-bool leaves_unserved(const fleet::Proof& proof) {
-  return std::ranges::any_of(proof.unserved, [](const auto& of) { return of.second > 0; });
-}
-
-Result<int> sweep(fleet::System system, const fleet::Execution& means, const PlanOptions& given) {
-  BERTH_ASSIGN(const Range range, range_of(given.sweep));
-  const std::string path = lower(range.setting.path);
-  const bool only_limits = path.starts_with("capacity.") || path.starts_with("optimizer.");
-  auto made = fleet::candidates(system, system.options.model, means);
-  std::vector<SweepStep> steps;
-  bool unserved = false;
-  for (int i = 0; range.first + i * range.step <= range.last + 1e-9 * range.step; ++i) {
-    const double value = range.first + i * range.step;
-    BERTH_TRY(set_fleet_value("--sweep", system, range.setting.path, value));
-    if (i == 0) print_fleet_notes(system);
-    if (!only_limits) made = fleet::candidates(system, system.options.model, means);
-    const auto plan = fleet::solve(system, made, system.options, means);
-    steps.push_back({value, plan.cost, plan.proof.value, plan.proof.gap, plan.proof.unserved});
-    unserved |= leaves_unserved(plan.proof);
-  }
-  const int code = given.fail_unserved && unserved ? 1 : 0;
-  if (given.json) {
-    print(sweep_json(range.setting.path, steps));
-    return code;
-  }
-  render::Table table({range.setting.path, "cost", "value", "gap", "unserved"});
-  for (const auto& step : steps) {
-    std::vector<std::string> without;
-    for (const auto& [priority, count] : step.unserved)
-      if (count > 0) without.push_back(fmt::format("{} of priority {}", count, priority));
-    table.add({format_number(step.at), figure(step.cost), figure(step.value),
-               fmt::format("{:.4f} %", 100 * step.gap),
-               without.empty() ? "none" : join(without, ", ")});
-  }
-  print(table);
-  return code;
-}
-
-/// What keeps each server on one accelerator though the options ask otherwise.
-std::vector<std::string> notes_on_pairs(const fleet::System& system) {
-  const fleet::Options& options = system.options;
-  const bool is_greedy = options.solver == fleet::Solver::greedy;
-  std::vector<std::string> notes;
-  if (is_greedy && options.heterogeneous)
-    notes.emplace_back("the greedy solver gives each server one accelerator");
-  if (is_greedy && options.disaggregated)
-    notes.emplace_back("the greedy solver keeps prefill and decode together");
-  const auto can_send = [](const auto& performance) {
-    return performance.second.transfer.has_value();
-  };
-  if (options.disaggregated && std::ranges::none_of(system.models, [&](const auto& model) {
-        return std::ranges::any_of(model.second.accelerators, can_send);
-      }))
-    notes.emplace_back(
-        "prefill and decode stay together: no perfParms say what the transfer of a prompt's cache "
-        "takes, such as \"transfer\": {\"fixed\": 3, \"perToken\": 0.01} in ms");
-  return notes;
+  return fleet::SweepRange{std::move(setting.path), numbers[0], numbers[1], numbers[2]};
 }
 
 /// usage: what is of one load alone is given with a day.
@@ -391,67 +182,64 @@ Status check_day_goes_with(const PlanOptions& given) {
   return {};
 }
 
-Result<std::vector<engine::StartedRun>> start(os::Env& env, const fleet::System& system,
-                                              const fleet::Plan& plan, const StartChoices& given) {
-  BERTH_ASSIGN(run::Context context, run::open_context(env));
-  std::vector<std::string> notes;
-  auto started = engine::start_plan(context, system, plan, given.clusters,
-                                    [&](const std::string& note) { notes.push_back(note); });
-  print_notes(notes);
-  return started;
+/// usage: options that exclude each other.
+Status check_words(const PlanOptions& given, bool lists_candidates_alone) {
+  BERTH_TRY(given.day.wanted() ? check_day_goes_with(given) : check_no_day(given.day));
+  BERTH_TRY(given.manifests.read());
+  BERTH_TRY(given.start.check());
+  if ((given.manifests.wanted() || given.start.wanted) &&
+      (given.day.wanted() || !given.sweep.empty() || lists_candidates_alone))
+    return fail(ErrorKind::usage, "{}: of one plan, not of a day, a sweep or --candidates",
+                given.start.wanted ? "--start" : "--manifests");
+  return {};
+}
+
+Result<int> sweep(fleet::System system, const fleet::Execution& execution,
+                  const PlanOptions& given) {
+  BERTH_ASSIGN(const auto range, range_of(given.sweep));
+  BERTH_TRY(set_fleet_value("--sweep", system, range.path, range.first));
+  engine::note_missing(system, print_notes);
+  auto found = fleet::sweep(std::move(system), range, execution);
+  if (!found) return fail(ErrorKind::usage, "--sweep: {}", found.error().message);
+  given.output.print(*found);
+  const bool is_short = std::ranges::any_of(
+      found->steps, [](const auto& step) { return fleet::leaves_unserved(step.unserved); });
+  return given.fail_unserved && is_short ? 1 : 0;
 }
 
 Result<int> plan(os::Env& env, const PlanOptions& given) {
-  BERTH_TRY(given.day.wanted() ? check_day_goes_with(given) : check_no_day(given.day));
-  BERTH_TRY(given.manifests.read());
-  const bool only_candidates = given.candidates && !given.json;
-  BERTH_TRY(given.start.check());
-  if ((given.manifests.wanted() || given.start.wanted) &&
-      (given.day.wanted() || !given.sweep.empty() || only_candidates))
-    return fail(ErrorKind::usage, "{}: of one plan, not of a day, a sweep or --candidates",
-                given.start.wanted ? "--start" : "--manifests");
-  BERTH_ASSIGN(const auto documents, fleet_documents(env, given.path));
-  BERTH_ASSIGN(auto reading, fleet::read_documents(documents));
-  print_notes(reading.notes);
-  fleet::System& system = reading.system;
+  const bool lists_candidates_alone = given.candidates && !given.output.is_json();
+  BERTH_TRY(check_words(given, lists_candidates_alone));
+  BERTH_ASSIGN(auto system, engine::read_fleet(env, given.path, print_notes));
   BERTH_TRY(set_fleet_values(system, given.sets));
   BERTH_ASSIGN(system.options, options_of(given, system.options));
   if (auto status = check(system); !status)
     return fail(ErrorKind::usage, "{}", status.error().message);
-  const fleet::Options& options = system.options;
-  print_percentiles_note(system, options.model);
-  if (!given.day.wanted()) print_notes(notes_on_pairs(system));
-  BERTH_ASSIGN(const auto means, means_of(env, given));
+  engine::note_averages(system, print_notes);
+  if (!given.day.wanted()) print_notes(engine::notes_on_pairs(system));
+  BERTH_ASSIGN(const auto execution, execution_of(env, given));
+  if (!given.day.wanted() && !given.sweep.empty())
+    return sweep(std::move(system), execution, given);
+  engine::note_missing(system, print_notes);
   if (given.day.wanted()) {
-    print_fleet_notes(system);
-    return plan_and_print_day(env, system, given.day, means, given.json, given.fail_unserved);
+    BERTH_ASSIGN(const auto request, given.day.read());
+    BERTH_ASSIGN(const auto day,
+                 engine::plan_day(env, std::move(system), request, execution, print_notes));
+    given.output.print(day);
+    return given.fail_unserved && day.leaves_unserved() ? 1 : 0;
   }
-  if (!given.sweep.empty()) return sweep(std::move(system), means, given);
-  print_fleet_notes(system);
-  const auto made = fleet::candidates(system, options.model, means);
-  if (only_candidates) print(candidates_text(system, made));
-  if (only_candidates && !given.fail_unserved) return 0;
-  const auto solved = fleet::solve(system, made, options, means);
-  std::vector<fleet::Manifest> written;
+  engine::FleetPlanRequest request{.lists_candidates = given.candidates,
+                                   .is_solved = !lists_candidates_alone || given.fail_unserved};
   if (given.manifests.wanted()) {
-    BERTH_ASSIGN(written, write_manifests(env, system, solved, given.manifests));
+    BERTH_ASSIGN(auto options, given.manifests.read());
+    request.manifests = {*given.manifests.directory, std::move(options)};
   }
-  std::vector<engine::StartedRun> started;
-  if (given.start.wanted) {
-    BERTH_ASSIGN(started, start(env, system, solved, given.start));
-  }
-  if (given.json) {
-    auto json = fleet::plan_json(solved, given.candidates ? &made : nullptr,
-                                 given.manifests.wanted() ? &written : nullptr);
-    json.insert(json.rfind('}'), ",\"servers\":" + servers_json(system, solved));
-    print((given.start.wanted ? started_json(started, json) : json) + "\n");
-  } else if (!only_candidates) {
-    print((given.wide ? wide_servers_text(system, solved) : servers_text(system, solved)) +
-          cost_text(system, solved) + tails_text(system, solved) + limits_text(made) +
-          lengths_text(system) + summary_text(solved) + manifests_text(written, given.manifests) +
-          started_text(started));
-  }
-  return given.fail_unserved && leaves_unserved(solved.proof) ? 1 : 0;
+  if (given.start.wanted) request.start_on = given.start.clusters;
+  BERTH_ASSIGN(auto made, engine::plan_fleet(env, std::move(system), std::move(request), execution,
+                                             print_notes));
+  made.is_wide = given.wide;
+  given.output.print(made);
+  return given.fail_unserved && fleet::leaves_unserved(made.plan.proof.unserved) ? 1 : 0;
 }
 
 }  // namespace

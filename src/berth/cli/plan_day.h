@@ -1,12 +1,11 @@
-// berth plan --profile, --trace: a fleet over a day.
+// Options of berth plan --profile and --trace.
 #pragma once
 
 #include <optional>
 #include <string>
 
 #include "berth/cli/options.h"
-#include "berth/fleet/fleet.h"
-#include "berth/os/env.h"
+#include "berth/engine/fleet_day.h"
 
 namespace berth::cli {
 
@@ -17,12 +16,10 @@ struct DayChoices {
 
   void add_to(Options& options);
   bool wanted() const { return profile || trace; }
+  /// Errors: usage, with the option.
+  Result<engine::DayRequest> read() const;
 };
 
-/// Plans the day and prints it; the number is the exit code: 1 where a server goes without and
-/// `fail_unserved`. Errors: as of files; usage, with the option; as plan_day().
-Result<int> plan_and_print_day(os::Env& env, const fleet::System& system, const DayChoices& given,
-                               const fleet::Execution& means, bool json, bool fail_unserved);
 /// usage: an option of a day is given, and no profile or trace.
 Status check_no_day(const DayChoices& given);
 

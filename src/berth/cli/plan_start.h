@@ -1,11 +1,10 @@
-// berth plan --start: its options, and what it prints.
+// Options of berth plan --start.
 #pragma once
 
 #include <string>
 #include <vector>
 
 #include "berth/cli/options.h"
-#include "berth/engine/plan_start.h"
 
 namespace berth::cli {
 
@@ -17,11 +16,5 @@ struct StartChoices {
   /// Errors: usage, if --on is given without --start.
   Status check() const;
 };
-
-/// A line for each run.
-std::string started_text(const std::vector<engine::StartedRun>& started);
-/// {"version":1,"plan":PLAN,"started":[{"server","accelerator","run","replicas","accelerators",
-/// "ports":[…]}]}, with what fleet::plan_json() says as PLAN.
-std::string started_json(const std::vector<engine::StartedRun>& started, const std::string& plan);
 
 }  // namespace berth::cli

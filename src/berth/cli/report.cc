@@ -4,10 +4,10 @@
 #include "berth/cli/fleet_input.h"
 #include "berth/cli/options.h"
 #include "berth/cli/print.h"
-#include "berth/cli/report_plan.h"
 #include "berth/cli/report_run.h"
 #include "berth/cli/shared_options.h"
 #include "berth/error.h"
+#include "berth/render/plan_report.h"
 #include "berth/run/find_run.h"
 
 namespace berth::cli {
@@ -39,8 +39,8 @@ Result<render::Document> report_of_fleet(os::Env& env, const std::string& path) 
   BERTH_ASSIGN(const auto documents, fleet_documents(env, path));
   BERTH_ASSIGN(const auto reading, fleet::read_documents(documents));
   BERTH_TRY(fleet::check(reading.system));
-  render::Document page =
-      report_of_plan(path, reading.system, fleet::plan(reading.system, planning_execution("")));
+  render::Document page = render::report_of_plan(
+      path, reading.system, fleet::plan(reading.system, planning_execution("")));
   page.footer =
       fmt::format("berth {}, {}. More: berth plan {}", version(), format_utc(env.wall()), path);
   return page;

@@ -1,15 +1,16 @@
 // berth why: what happened to a run, or to a task attempt by attempt, and what it waits for.
 #include "berth/base/units.h"
-#include "berth/cli/autoscale_view.h"
 #include "berth/cli/explain.h"
 #include "berth/cli/explain_run.h"
 #include "berth/cli/failures.h"
 #include "berth/cli/options.h"
 #include "berth/cli/print.h"
 #include "berth/cli/shared_options.h"
+#include "berth/engine/autoscale.h"
 #include "berth/engine/run_json.h"
 #include "berth/engine/run_record.h"
 #include "berth/engine/task_explanation.h"
+#include "berth/render/autoscale.h"
 #include "berth/run/find_run.h"
 
 namespace berth::cli {
@@ -63,8 +64,12 @@ Result<int> explain(os::Env& env, const std::string& of, bool json) {
   const auto path = engine::parse_task_path(of);
   auto found = run::find_run(context, path.run);
   if (!found && found.error().kind == ErrorKind::not_found && path.run == "autoscale" &&
-      !path.task.empty())
-    return explain_decisions(env, context.state_directory, path.task, json);
+      !path.task.empty()) {
+    BERTH_ASSIGN(const auto history,
+                 engine::autoscale_history(env, context.state_directory, path.task));
+    print(json ? render::to_json(history) : render::to_text(history, view()));
+    return 0;
+  }
   BERTH_ASSIGN(const auto record, std::move(found));
   if (path.task.empty()) {
     BERTH_ASSIGN(const auto run, engine::explain_run(context, record));

@@ -7,5 +7,6 @@ namespace berth::engine {
 
 using run::Context;
 using run::open_context;
+using run::state_directory;
 
 }  // namespace berth::engine

@@ -1,6 +1,7 @@
 // Tables of comma-separated values.
 #include <unordered_set>
 
+#include "berth/base/csv.h"
 #include "berth/base/text.h"
 #include "berth/base/units.h"
 #include "berth/fleet/benchmark_formats.h"
@@ -9,33 +10,6 @@ namespace berth::fleet {
 namespace {
 
 constexpr std::size_t kMostCells = 10'000;  // of a row
-
-/// Where reading has come to.
-struct CsvCursor {
-  std::string_view text;
-  std::size_t at = 0, line = 1, line_begin = 0;
-
-  void end_line(std::size_t line_end) {
-    ++line;
-    line_begin = line_end + 1;
-  }
-  /// The value within quotes that begins here; moves behind its end. nullopt: it has none.
-  std::optional<std::string> quoted() {
-    std::string value;
-    for (++at; at < text.size(); ++at) {
-      if (text[at] == '"') {
-        if (at + 1 == text.size() || text[at + 1] != '"') {
-          ++at;
-          return value;
-        }
-        ++at;
-      }
-      if (text[at] == '\n') end_line(at);
-      value += text[at];
-    }
-    return std::nullopt;
-  }
-};
 
 }  // namespace
 
@@ -51,27 +25,23 @@ Status CsvRow::expect_cells(std::size_t count) const {
 
 Result<std::vector<CsvRow>> read_csv(std::string_view name, std::string_view text) {
   std::vector<CsvRow> rows;
-  CsvCursor cursor{text};
-  while (cursor.at < text.size()) {
+  CsvText rest(text);
+  while (!rest.at_end()) {
     CsvRow row{name, {}, {}};
-    for (bool more = true; more;) {
-      row.places.push_back({cursor.line, cursor.at - cursor.line_begin + 1});
+    do {
+      row.places.push_back({rest.line(), rest.column()});
       const std::size_t last = row.places.size() - 1;
       if (last == kMostCells) return row.error(last, fmt::format("more than {} cells", kMostCells));
       std::string cell;
-      if (text.substr(cursor.at).starts_with('"')) {
-        auto value = cursor.quoted();
+      if (rest.rest().starts_with('"')) {
+        auto value = rest.take_quoted();
         if (!value) return row.error(last, "a quote is not closed");
         cell = *std::move(value);
       }
-      const std::size_t end = std::min(text.find_first_of(",\n", cursor.at), text.size());
-      cell += trim(text.substr(cursor.at, end - cursor.at));
+      cell += trim(rest.take_plain());
       while (cell.ends_with('\r')) cell.pop_back();
       row.cells.push_back(std::move(cell));
-      more = end < text.size() && text[end] == ',';
-      cursor.at = end + 1;
-    }
-    cursor.end_line(cursor.at - 1);
+    } while (rest.next_cell());
     if (row.cells.size() == 1 && row.cells[0].empty()) continue;
     if (rows.size() == kMostRows) return row.error(0, fmt::format("more than {} rows", kMostRows));
     rows.push_back(std::move(row));

@@ -6,8 +6,8 @@
 
 namespace berth::fleet {
 
-TableLines::TableLines(std::string_view name, std::string_view text) : name_(name), text_(text) {
-  if (text_.starts_with("\xEF\xBB\xBF")) text_.remove_prefix(3);
+TableLines::TableLines(std::string_view name, std::string_view text) : text_(text), name_(name) {
+  text_.skip_byte_order_mark();
 }
 
 Result<std::vector<std::size_t>> TableLines::read_head(std::span<const std::string_view> known,
@@ -34,12 +34,14 @@ Result<std::vector<std::size_t>> TableLines::read_head(std::span<const std::stri
 }
 
 bool TableLines::next() {
-  if (text_.empty()) return false;
-  const auto end = text_.find('\n');
-  line_ = text_.substr(0, end);
-  text_.remove_prefix(end == std::string_view::npos ? text_.size() : end + 1);
-  if (line_.ends_with('\r')) line_.remove_suffix(1);
-  fields_ = split(line_, ',');
+  if (text_.at_end()) return false;
+  const std::string_view rest = text_.rest();
+  fields_.clear();
+  do fields_.push_back(text_.take_plain());
+  while (text_.next_cell());
+  auto& last = fields_.back();
+  if (last.ends_with('\r')) last.remove_suffix(1);
+  line_ = rest.substr(0, static_cast<std::size_t>(last.data() + last.size() - rest.data()));
   ++number_;
   return true;
 }

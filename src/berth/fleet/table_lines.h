@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "berth/base/csv.h"
 #include "berth/base/result.h"
 
 namespace berth::fleet {
@@ -41,7 +42,8 @@ class TableLines {
                                std::string_view found) const;
 
  private:
-  std::string_view name_, text_, line_;
+  CsvText text_;
+  std::string_view name_, line_;
   std::vector<std::string_view> fields_;
   std::size_t number_ = 0, width_ = 0;  // width: the number of columns
 };

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "berth/base/csv.h"
 #include "berth/base/text.h"
 
 namespace berth::flow {
@@ -10,14 +11,14 @@ namespace {
 class TableReader {
  public:
   TableReader(std::string_view text, const std::string& file)
-      : text_(text), file_(file), separator_(file.ends_with(".tsv") ? '\t' : ',') {
-    if (text_.starts_with("\xEF\xBB\xBF")) text_.remove_prefix(3);
+      : file_(file), separator_(file.ends_with(".tsv") ? '\t' : ','), text_(text, separator_) {
+    text_.skip_byte_order_mark();
   }
 
   Result<Table> read() {
     Table table;
-    while (at_ < text_.size()) {
-      begun_ = line_;
+    while (!text_.at_end()) {
+      begun_ = text_.line();
       BERTH_ASSIGN(auto fields, take_row());
       if (fields.size() == 1 && fields[0].empty()) continue;
       if (table.columns.empty()) {
@@ -52,62 +53,37 @@ class TableReader {
 
   Result<std::vector<std::string>> take_row() {
     std::vector<std::string> fields;
-    for (;;) {
+    do {
       BERTH_ASSIGN(std::string field, take_field());
       if (field.find('\0') != std::string::npos || valid_utf8(field) != field)
         return wrong("field {} is not UTF-8 text", fields.size() + 1);
       fields.push_back(std::move(field));
-      if (at_ < text_.size() && text_[at_] == separator_) {
-        ++at_;
-        continue;
-      }
-      end_line();
-      return fields;
-    }
-  }
-
-  void end_line() {
-    if (at_ < text_.size() && text_[at_] == '\r') ++at_;
-    if (at_ < text_.size()) ++at_;
-    ++line_;
+    } while (text_.next_cell());
+    return fields;
   }
 
   Result<std::string> take_field() {
-    if (separator_ == ',' && at_ < text_.size() && text_[at_] == '"') return take_quoted();
-    auto end = std::min(text_.find_first_of(separator_ == ',' ? ",\n" : "\t\n", at_), text_.size());
-    auto field = text_.substr(at_, end - at_);
-    if (field.ends_with('\r') && (end == text_.size() || text_[end] == '\n'))
-      field.remove_suffix(1);
-    at_ += field.size();
+    if (separator_ == ',' && text_.rest().starts_with('"')) return take_quoted();
+    auto field = text_.take_plain();
+    const bool ends_line = text_.at_end() || text_.rest().starts_with('\n');
+    if (ends_line && field.ends_with('\r')) field.remove_suffix(1);
     return std::string(field);
   }
 
   Result<std::string> take_quoted() {
-    std::string field;
-    for (++at_; at_ < text_.size(); ++at_) {
-      if (text_[at_] == '\n') ++line_;
-      if (text_[at_] != '"') {
-        field += text_[at_];
-      } else if (text_.substr(at_ + 1).starts_with('"')) {
-        field += text_[++at_];
-      } else {
-        ++at_;
-        const auto after = text_.substr(at_);
-        if (after.empty() || after[0] == separator_ || after[0] == '\n' ||
-            after.starts_with("\r\n"))
-          return field;
-        return wrong("text follows a closed quote: {}",
-                     clip(after.substr(0, after.find('\n')), 20));
-      }
-    }
-    return wrong("a quote is not closed");
+    auto field = text_.take_quoted();
+    if (!field) return wrong("a quote is not closed");
+    const auto after = text_.rest();
+    const auto extra = text_.take_plain();
+    const bool ends_line = text_.at_end() || text_.rest().starts_with('\n');
+    if (extra.empty() || (ends_line && !text_.at_end() && extra == "\r")) return *std::move(field);
+    return wrong("text follows a closed quote: {}", clip(after.substr(0, after.find('\n')), 20));
   }
 
-  std::string_view text_;
   const std::string& file_;
   const char separator_;
-  std::size_t at_ = 0;
-  int line_ = 1, begun_ = 1;
+  CsvText text_;
+  std::size_t begun_ = 1;  // the line of the row
 };
 
 }  // namespace

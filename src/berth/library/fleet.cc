@@ -5,17 +5,16 @@
 #include <type_traits>
 
 #include "berth/base/text.h"
-#include "berth/fleet/missing_limits.h"
+#include "berth/engine/fleet.h"
 #include "berth/fleet/server_size.h"
 #include "berth/library/fleet_convert.h"
-#include "berth/library/planning.h"
 
 namespace berth {
 
 struct Fleet::State {
   fleet::System system;
   std::vector<std::string> notes;
-  fleet::Execution execution = library::planning_execution("simulated");
+  fleet::Execution execution = engine::planning_execution("simulated");
 };
 
 namespace {
@@ -67,7 +66,7 @@ Result<Fleet> Fleet::read(std::span<const Document> documents) {
 
 Result<Fleet> Fleet::read_path(const std::string& path) {
   const auto env = os::posix_env();
-  BERTH_ASSIGN(auto texts, library::fleet_documents(*env, path));
+  BERTH_ASSIGN(auto texts, engine::fleet_documents(*env, path));
   std::vector<Document> documents;
   for (auto& text : texts) documents.push_back({std::move(text.name), std::move(text.text)});
   return read(documents);
@@ -75,9 +74,9 @@ Result<Fleet> Fleet::read_path(const std::string& path) {
 
 std::vector<std::string> Fleet::notes() const {
   auto notes = state_->notes;
-  for (auto& note : fleet::dangling_names(state_->system)) notes.push_back(std::move(note));
-  for (auto& note : fleet::notes_on_missing_limits(state_->system))
-    notes.push_back(std::move(note));
+  engine::note_missing(state_->system, [&](const auto& more) {
+    notes.insert(notes.end(), more.begin(), more.end());
+  });
   return notes;
 }
 
@@ -151,10 +150,7 @@ Status Fleet::set_options(const Options& options) {
 Fleet::Plan Fleet::plan(std::chrono::milliseconds time_limit) const {
   fleet::Execution execution = state_->execution;
   const auto env = os::posix_env();
-  if (time_limit > time_limit.zero()) {
-    execution.stop = [&env, until = env->now() + time_limit] { return env->now() >= until; };
-    execution.iteration_limit = INT64_MAX / 2;
-  }
+  if (time_limit > time_limit.zero()) engine::limit_time(execution, *env, time_limit);
   return library::plan_of(fleet::plan(state_->system, execution));
 }
 

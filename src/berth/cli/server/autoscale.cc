@@ -2,24 +2,21 @@
 #include "berth/cli/server/autoscale.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstdio>
 #include <mutex>
 
 #include "berth/api/control_loop.h"
 #include "berth/api/exposition.h"
 #include "berth/api/server.h"
-#include "berth/base/json_writer.h"
 #include "berth/base/text.h"
 #include "berth/base/units.h"
 #include "berth/base/visible.h"
 #include "berth/cli/fleet_input.h"
-#include "berth/cli/fleet_view.h"
 #include "berth/cli/print.h"
 #include "berth/cli/server/listen.h"
-#include "berth/fleet/replay.h"
-#include "berth/render/table.h"
-#include "berth/run/context.h"
+#include "berth/engine/autoscale.h"
+#include "berth/engine/context.h"
+#include "berth/render/autoscale.h"
 
 namespace berth::cli {
 namespace {
@@ -27,7 +24,6 @@ namespace {
 constexpr int kPort = 8322;
 constexpr Duration kSecondLook = std::chrono::seconds(2);
 constexpr std::size_t kMostToken = 64U << 10;
-constexpr std::size_t kMostShown = 20;  // changes of a replay
 
 Status read_seconds(std::string_view option, const std::string& text, double& to) {
   if (text.empty()) return {};
@@ -56,122 +52,18 @@ Result<fleet::AutoscalerOptions> autoscaler_options(const AutoscaleOptions& give
   return options;
 }
 
-Result<fleet::System> read_system(os::Env& env, const std::string& path) {
-  BERTH_ASSIGN(const auto documents, fleet_documents(env, path));
-  BERTH_ASSIGN(auto reading, fleet::read_documents(documents));
-  print_notes(reading.notes);
-  print_fleet_notes(reading.system);
-  if (reading.system.servers.empty())
-    return fail(ErrorKind::invalid, "{}: contains no server", path);
-  if (reading.system.options.power_budget_w)
-    return fail(ErrorKind::invalid, "{}: powerBudget: only berth plan supports it", path);
-  if (fleet::has_purchases(reading.system))
-    return fail(ErrorKind::invalid, "{}: only berth plan supports different kinds of purchase",
-                path);
-  return std::move(reading.system);
-}
-
-// ---- A trace
-
-void print_replay(const std::string& server, const fleet::Replay& found, bool has_hold) {
-  const fleet::Attainment& attained = found.attained;
-  render::Table table({"at", "replicas", "why"});
-  std::size_t changes = 0;
-  for (const auto& [at_s, d] : found.decisions) {
-    if (d.desired == d.current || ++changes > kMostShown) continue;
-    table.add({format_duration(std::chrono::milliseconds(std::llround(at_s * 1000))),
-               fmt::format("{} → {}", d.current, d.desired), d.reason});
-  }
-  std::string text = table.empty() ? "" : render::to_text(table);
-  if (changes > kMostShown)
-    text += fmt::format("and {} more changes; --json shows all\n", changes - kMostShown);
-  text += fmt::format("\n{}: {} requests in {} on {}, simulated{}\n", server, attained.requests,
-                      format_duration(std::chrono::seconds(std::llround(found.length_s))),
-                      found.accelerator,
-                      attained.lost > 0 ? fmt::format("; {} lost", attained.lost) : "");
-  text += fmt::format(
-      "TTFT mean {:.1f} ms, p50 {:.1f}, p95 {:.1f}, p99 {:.1f}; ITL mean {:.1f}, p95 {:.1f}\n",
-      attained.mean_ttft_ms, attained.percentiles.ttft_ms[0], attained.percentiles.ttft_ms[2],
-      attained.percentiles.ttft_ms[3], attained.mean_itl_ms, attained.percentiles.itl_ms[2]);
-  if (attained.within_ms > 0)
-    text += fmt::format(
-        "{:.2f} % of the requests have their first token within {} ms; {:.2f} % in the worst five "
-        "minutes, "
-        "from {} on\n",
-        100 * attained.within, format_number(attained.within_ms), 100 * attained.worst_within,
-        format_duration(std::chrono::seconds(std::llround(attained.worst_at_s))));
-  text += fmt::format(
-      "cost {:.2f} cents; {} replicas for the busiest window all the time {:.2f} ({:+.1f} %)\n",
-      found.cents, found.static_replicas, found.static_cents,
-      found.static_cents > 0 ? 100 * (found.cents / found.static_cents - 1) : 0.0);
-  text += fmt::format("{} starts, {} stops{}\n", found.starts, found.stops,
-                      has_hold ? fmt::format(", {} flaps", found.flaps) : "");
-  print(text);
-}
-
-std::string replay_json(const std::string& server, const fleet::Replay& found) {
-  JsonWriter json;
-  json.object().add("server", server).add("accelerator", found.accelerator);
-  json.add("seconds", found.length_s);
-  write_attainment(json, found.attained);
-  json.add("cost", found.cents).add("staticCost", found.static_cents);
-  json.add("staticReplicas", found.static_replicas);
-  json.add("starts", found.starts).add("stops", found.stops).add("flaps", found.flaps);
-  json.key("decisions").array();
-  for (const auto& [at_s, d] : found.decisions)
-    json.object()
-        .add("seconds", at_s)
-        .add("current", d.current)
-        .add("desired", d.desired)
-        .add("needed", d.needed)
-        .add("reason", d.reason)
-        .end();
-  json.end().end();
-  return json.take() + "\n";
-}
-
 Result<int> replay_trace(os::Env& env, const AutoscaleOptions& given) {
   if (given.trace->empty()) return fail(ErrorKind::usage, "--trace: expected a file");
   fleet::ReplayOptions options;
   BERTH_ASSIGN(options.autoscaler, autoscaler_options(given));
   options.autoscaler.applies = true;
   BERTH_TRY(read_seconds("--window", given.window, options.window_s));
-  BERTH_ASSIGN(const auto system, read_system(env, given.path));
-  std::string server = given.server.value_or("");
-  if (!given.server && system.servers.size() == 1) server = system.servers.begin()->first;
-  if (server.empty())
-    return fail(ErrorKind::usage, "--server: required, because the document has {} servers",
-                system.servers.size());
-  if (!system.servers.contains(server))
-    return fail(ErrorKind::usage, "--server: no server '{}' is known", clip(server));
-  BERTH_ASSIGN(const auto trace, fleet_trace(env, *given.trace));
-  BERTH_ASSIGN(const auto found, fleet::replay(system, server, trace, options,
-                                               planning_execution(given.percentiles)));
-  if (given.json)
-    print(replay_json(server, found));
-  else
-    print_replay(server, found, options.autoscaler.hold_s > 0);
+  BERTH_ASSIGN(const auto system, engine::read_scaled_fleet(env, given.path, print_notes));
+  BERTH_ASSIGN(const auto replayed,
+               engine::replay_trace(env, system, given.server.value_or(""), *given.trace, options,
+                                    planning_execution(given.percentiles)));
+  given.output.print(replayed);
   return 0;
-}
-
-// ---- The loop
-
-/// SERVER=SELECTOR, at the first '=': a server whose name has one is not to be selected for.
-Result<std::map<std::string, std::string>> selectors_of(const std::vector<std::string>& selects) {
-  std::map<std::string, std::string> selectors;
-  for (const auto& text : selects) {
-    const auto equals = text.find('=');
-    std::string selector(trim(text.substr(equals == text.npos ? text.size() : equals + 1)));
-    if (selector.starts_with('{') && selector.ends_with('}'))
-      selector = selector.substr(1, selector.size() - 2);
-    if (equals == text.npos || equals == 0 || selector.find('=') == selector.npos ||
-        selector.find_first_of("{}") != selector.npos)
-      return fail(ErrorKind::usage, "--select: expected SERVER=LABEL=\"VALUE\",…; got '{}'",
-                  clip(text));
-    if (!selectors.emplace(text.substr(0, equals), selector).second)
-      return fail(ErrorKind::usage, "--select: {} is given twice", clip(text.substr(0, equals)));
-  }
-  return selectors;
 }
 
 Result<api::LoopOptions> loop_options(os::Env& env, const AutoscaleOptions& given) {
@@ -187,13 +79,13 @@ Result<api::LoopOptions> loop_options(os::Env& env, const AutoscaleOptions& give
     BERTH_ASSIGN(const auto text, env.read_file(given.prometheus_token_file, kMostToken));
     options.token = trim(text);
   }
-  BERTH_ASSIGN(options.selectors, selectors_of(given.selects));
+  BERTH_ASSIGN(options.selectors, engine::selectors_of(given.selects));
   options.hook = given.hook;
   options.name_space = given.name_space;
   options.old_names = given.old_names;
-  BERTH_ASSIGN(const auto state, run::state_directory(env));
+  BERTH_ASSIGN(const auto state, engine::state_directory(env));
   BERTH_TRY(env.make_directory(state, 0700));
-  options.record = autoscale_record(state);
+  options.record = engine::autoscale_record(state);
   return options;
 }
 
@@ -206,7 +98,7 @@ class Teller {
             const std::map<std::string, fleet::Live>& live) {
     std::string text;
     for (const auto& d : decisions) {
-      if (given_.json) {
+      if (given_.output.is_json()) {
         text += api::decision_json(d, live.at(d.server), env_.wall(), given_.apply) + "\n";
         continue;
       }
@@ -286,7 +178,7 @@ Result<int> autoscale(os::Env& env, const AutoscaleOptions& given) {
   BERTH_TRY(check_words(given));
   if (given.trace) return replay_trace(env, given);
   BERTH_ASSIGN(const auto options, loop_options(env, given));
-  BERTH_ASSIGN(const auto system, read_system(env, given.path));
+  BERTH_ASSIGN(const auto system, engine::read_scaled_fleet(env, given.path, print_notes));
   BERTH_TRY(api::check(options, system));
   BERTH_ASSIGN(auto listening, listen_options(env, given.listen.value_or(""), given.access));
   if (!given.listen) listening.port = kPort;

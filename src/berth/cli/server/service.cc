@@ -74,11 +74,8 @@ Result<int> serve(os::Env& env, const ServeOptions& given) {
     if (!host.empty()) options.listening.host = host;
   }
   if (!given.path.empty()) {
-    BERTH_ASSIGN(const auto documents, fleet_documents(env, given.path));
-    BERTH_ASSIGN(auto reading, fleet::read_documents(documents));
-    print_notes(reading.notes);
-    options.system = std::move(reading.system);
-    print_fleet_notes(options.system);
+    BERTH_ASSIGN(options.system, engine::read_fleet(env, given.path, print_notes));
+    engine::note_missing(options.system, print_notes);
   }
   options.fleets.planner_name = given.path.empty() ? "the server's fleet" : given.path;
   options.percentiles = given.percentiles;

@@ -1,16 +1,13 @@
-#include "berth/cli/autoscale_view.h"
+#include "berth/engine/autoscale.h"
 
 #include <algorithm>
 #include <optional>
 #include <set>
 
 #include "berth/base/json_place.h"
-#include "berth/base/json_writer.h"
 #include "berth/base/text.h"
-#include "berth/cli/autoscale.h"
-#include "berth/cli/print.h"
 
-namespace berth::cli {
+namespace berth::engine {
 namespace {
 
 constexpr std::int64_t kMostRead = 8 << 20;  // of the record's end: at three servers, a day
@@ -29,18 +26,11 @@ Result<std::vector<std::string>> last_lines(os::Env& env, const std::string& pat
   return lines;
 }
 
-struct Recorded {
-  std::string line, server, at, action, accelerator, reason;
-  int current = 0, desired = 0;
-  bool applied = false;
-  bool changes() const { return current != desired; }
-};
-
 /// nullopt: the line is none of a record, such as the last one, half written.
-std::optional<Recorded> recorded_of(const std::string& line) {
+std::optional<RecordedDecision> recorded_of(const std::string& line) {
   const auto json = JsonPlace::parse(line);
   if (!json) return std::nullopt;
-  Recorded found;
+  RecordedDecision found;
   found.line = line;
   for (const auto& [key, to] : {std::pair("server", &found.server),
                                 {"at", &found.at},
@@ -62,17 +52,14 @@ std::optional<Recorded> recorded_of(const std::string& line) {
   return found;
 }
 
-std::string text_of(const Recorded& d) {
-  return fmt::format("  {}  {}{}: {}\n", d.at,
-                     d.changes() ? fmt::format("{} → {}", d.current, d.desired)
-                                 : fmt::format("{} {}", d.action, d.current),
-                     d.changes() && !d.applied ? " (advice)" : "", d.reason);
-}
-
 }  // namespace
 
-Result<int> explain_decisions(os::Env& env, const std::string& state_directory,
-                              const std::string& server, bool json) {
+std::string autoscale_record(const std::string& state_directory) {
+  return state_directory + "/autoscale.jsonl";
+}
+
+Result<AutoscaleHistory> autoscale_history(os::Env& env, const std::string& state_directory,
+                                           const std::string& server) {
   const std::string record = autoscale_record(state_directory);
   auto lines = last_lines(env, record + ".1");  // before the file had grown to its bound
   auto newest = last_lines(env, record);
@@ -84,7 +71,7 @@ Result<int> explain_decisions(os::Env& env, const std::string& state_directory,
     return fail(ErrorKind::not_found,
                 "there are no decisions: berth autoscale has not run here ({})",
                 lines.error().message);
-  std::vector<Recorded> decisions;
+  std::vector<RecordedDecision> decisions;
   std::set<std::string> others;
   for (const auto& line : *lines) {
     auto decision = recorded_of(line);
@@ -96,23 +83,57 @@ Result<int> explain_decisions(os::Env& env, const std::string& state_directory,
     return fail(ErrorKind::not_found,
                 "no decision for a server '{}' is recorded; decisions exist for {}", clip(server),
                 clip(join(std::vector(others.begin(), others.end()), ", "), 500));
-  const Recorded last = decisions.back();
+  const RecordedDecision last = decisions.back();
   decisions.pop_back();
-  std::erase_if(decisions, [](const Recorded& d) { return !d.changes(); });
+  std::erase_if(decisions, [](const RecordedDecision& d) { return !d.changes(); });
   decisions.push_back(last);
   if (decisions.size() > kMostChanges)
     decisions.erase(decisions.begin(), decisions.end() - kMostChanges);
-  if (json) {
-    JsonWriter out;
-    out.object().add("server", server).key("decisions").array();
-    for (const auto& decision : decisions) out.raw(decision.line);
-    out.end().end();
-    print(out.take() + "\n");
-    return 0;
-  }
-  print(fmt::format("autoscale/{}: {} × {}\n", server, last.desired, last.accelerator));
-  for (const auto& decision : decisions) print(text_of(decision));
-  return 0;
+  return AutoscaleHistory{server, std::move(decisions)};
 }
 
-}  // namespace berth::cli
+Result<fleet::System> read_scaled_fleet(os::Env& env, const std::string& path,
+                                        const FleetNotes& notes) {
+  BERTH_ASSIGN(auto system, read_fleet(env, path, notes));
+  note_missing(system, notes);
+  if (system.servers.empty()) return fail(ErrorKind::invalid, "{}: contains no server", path);
+  if (system.options.power_budget_w)
+    return fail(ErrorKind::invalid, "{}: powerBudget: only berth plan supports it", path);
+  if (fleet::has_purchases(system))
+    return fail(ErrorKind::invalid, "{}: only berth plan supports different kinds of purchase",
+                path);
+  return system;
+}
+
+Result<ReplayedTrace> replay_trace(os::Env& env, const fleet::System& system, std::string server,
+                                   const std::string& trace, const fleet::ReplayOptions& options,
+                                   const fleet::Execution& execution) {
+  if (server.empty() && system.servers.size() == 1) server = system.servers.begin()->first;
+  if (server.empty())
+    return fail(ErrorKind::usage, "--server: required, because the document has {} servers",
+                system.servers.size());
+  if (!system.servers.contains(server))
+    return fail(ErrorKind::usage, "--server: no server '{}' is known", clip(server));
+  BERTH_ASSIGN(const auto requests, fleet_trace(env, trace));
+  BERTH_ASSIGN(auto replayed, fleet::replay(system, server, requests, options, execution));
+  return ReplayedTrace{std::move(server), std::move(replayed), options.autoscaler.hold_s > 0};
+}
+
+Result<std::map<std::string, std::string>> selectors_of(const std::vector<std::string>& selects) {
+  std::map<std::string, std::string> selectors;
+  for (const auto& text : selects) {
+    const auto equals = text.find('=');
+    std::string selector(trim(text.substr(equals == text.npos ? text.size() : equals + 1)));
+    if (selector.starts_with('{') && selector.ends_with('}'))
+      selector = selector.substr(1, selector.size() - 2);
+    if (equals == text.npos || equals == 0 || selector.find('=') == selector.npos ||
+        selector.find_first_of("{}") != selector.npos)
+      return fail(ErrorKind::usage, "--select: expected SERVER=LABEL=\"VALUE\",…; got '{}'",
+                  clip(text));
+    if (!selectors.emplace(text.substr(0, equals), selector).second)
+      return fail(ErrorKind::usage, "--select: {} is given twice", clip(text.substr(0, equals)));
+  }
+  return selectors;
+}
+
+}  // namespace berth::engine

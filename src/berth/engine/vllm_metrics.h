@@ -8,7 +8,7 @@
 #include "berth/fleet/measured.h"
 #include "berth/os/env.h"
 
-namespace berth::cli {
+namespace berth::engine {
 
 /// As the command line has them, "" where it does not. Times are "2026-11-21T05:04:03Z", or ages:
 /// "2h".
@@ -20,4 +20,4 @@ struct MetricsWanted {
 /// invalid: what it answers; not_found: no server had requests then.
 Result<std::vector<fleet::Measured>> read_prometheus(os::Env& env, const MetricsWanted& wanted);
 
-}  // namespace berth::cli
+}  // namespace berth::engine

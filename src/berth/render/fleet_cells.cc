@@ -1,8 +1,8 @@
-#include "berth/cli/fleet_view.h"
+#include "berth/render/fleet_cells.h"
 
 #include "berth/base/text.h"
 
-namespace berth::cli {
+namespace berth::render {
 namespace {
 
 /// A field of each part of a mix, such as "8 + 4", or of the whole allocation.
@@ -76,6 +76,47 @@ std::string percentiles_text(const fleet::Percentiles& found, const fleet::Perce
   return join(parts, ", ");
 }
 
+std::string accelerators_text(const fleet::Assignment& planned) {
+  const auto& allocation = planned.allocation;
+  return (allocation.accelerator.empty() ? "-" : accelerators_of(allocation)) +
+         (planned.is_spot ? " (spot)" : "");
+}
+
+std::vector<std::string> assignment_cells(const fleet::System& system, const std::string& name,
+                                          const fleet::Assignment& planned) {
+  const fleet::Server& server = system.servers.at(name);
+  const fleet::Target target = fleet::target_of(system, server);
+  const auto& allocation = planned.allocation;
+  const bool is_given = !allocation.accelerator.empty();
+  return {name,
+          server.service_class.empty() ? "Free" : server.service_class,
+          accelerators_text(planned),
+          replicas_of(allocation),
+          is_given ? batch_of(allocation) : "-",
+          figure(allocation.cost),
+          is_given ? against(allocation.itl_ms, target.itl_ms) : "-",
+          is_given ? against(allocation.ttft_ms, target.ttft_ms) : "-",
+          is_given ? fmt::format("{:.0f} %", 100 * allocation.utilisation) : "-",
+          change_of(server.current, allocation)};
+}
+
+Table percentiles_table(const fleet::System& system, const fleet::Plan& plan,
+                        const std::string& heading) {
+  Table table({"server", "accelerator", heading});
+  for (const auto& [name, a] : plan.servers) {
+    const fleet::Percentiles targets =
+        fleet::target_of(system, system.servers.at(name)).percentiles;
+    if (targets == fleet::Percentiles{}) continue;
+    std::vector<fleet::Allocation> parts = a.allocation.parts;
+    if (parts.empty()) parts.push_back(a.allocation);
+    for (const auto& part : parts)
+      if (part.percentiles)
+        table.add({name, fleet::with_role(part.accelerator, part.role),
+                   percentiles_text(*part.percentiles, fleet::targets_of(targets, part.role))});
+  }
+  return table;
+}
+
 std::string histograms_text(const std::vector<std::string>& servers) {
   constexpr std::size_t kMostNamesBytes = 200;
   return servers.empty() ? ""
@@ -85,31 +126,6 @@ std::string histograms_text(const std::vector<std::string>& servers) {
 
 bool has_histogram(const fleet::Load& load, fleet::QueueModel model) {
   return model == fleet::QueueModel::calibrated && (load.in_histogram || load.out_histogram);
-}
-
-std::string servers_json(const fleet::System& system, const fleet::Plan& plan) {
-  JsonWriter json;
-  json.object();
-  for (const auto& [name, planned] : plan.servers) {
-    const fleet::Server& server = system.servers.at(name);
-    const fleet::Target target = fleet::target_of(system, server);
-    json.key(name).object().add("class", server.service_class).add("model", server.model);
-    json.add("utilisation", planned.allocation.utilisation).key("slo").object();
-    for (const auto& [goal, value] :
-         {std::pair("itl", target.itl_ms), {"ttft", target.ttft_ms}, {"tps", target.tps}})
-      if (value > 0) json.add(goal, value);
-    for (const auto& [goal, values] : {std::pair("itlPercentiles", &target.percentiles.itl_ms),
-                                       {"ttftPercentiles", &target.percentiles.ttft_ms}}) {
-      json.key(goal).object();
-      for (std::size_t i = 0; i < fleet::kPercentiles.size(); ++i)
-        if ((*values)[i] > 0) json.add(fleet::kPercentileNames[i], (*values)[i]);
-      json.end();
-    }
-    json.end().key("current").object().add("accelerator", server.current.accelerator);
-    json.add("numReplicas", server.current.replicas).add("cost", server.current.cost).end();
-    json.add("change", change_of(server.current, planned.allocation)).end();
-  }
-  return json.end().take();
 }
 
 void write_attainment(JsonWriter& json, const fleet::Attainment& attained) {
@@ -130,4 +146,4 @@ void write_attainment(JsonWriter& json, const fleet::Attainment& attained) {
         .add("worstRate", attained.worst_per_min);
 }
 
-}  // namespace berth::cli
+}  // namespace berth::render

@@ -1,13 +1,13 @@
-#include "berth/cli/benchmark_input.h"
+#include "berth/engine/benchmarks.h"
 
 #include <algorithm>
 #include <map>
 
 #include "berth/base/text.h"
+#include "berth/engine/fleet.h"
 #include "berth/fleet/benchmark_files.h"
-#include "berth/library/planning.h"
 
-namespace berth::cli {
+namespace berth::engine {
 namespace {
 
 constexpr std::size_t kMostFileBytes = 256U << 20;
@@ -23,7 +23,7 @@ Status list_files(os::Env& env, const std::string& directory, int depth,
                   std::map<std::string, std::vector<std::string>>& files) {
   BERTH_ASSIGN(const auto names, env.list(directory));
   for (const auto& name : names) {
-    const std::string path = library::path_in(directory, name);
+    const std::string path = path_in(directory, name);
     BERTH_ASSIGN(const auto status, env.status(path));
     if (status.kind == os::FileStatus::Kind::directory && depth < kMostDepth)
       BERTH_TRY(list_files(env, path, depth + 1, files));
@@ -134,4 +134,4 @@ Status choose_measured(std::vector<fleet::Measured>& all, const std::string& mod
   return {};
 }
 
-}  // namespace berth::cli
+}  // namespace berth::engine

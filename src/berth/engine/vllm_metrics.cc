@@ -1,4 +1,4 @@
-#include "berth/cli/metrics_input.h"
+#include "berth/engine/vllm_metrics.h"
 
 #include "berth/base/text.h"
 #include "berth/base/units.h"
@@ -6,7 +6,7 @@
 #include "berth/fleet/server_metrics.h"
 #include "berth/remote/fetch_text.h"
 
-namespace berth::cli {
+namespace berth::engine {
 namespace {
 
 constexpr std::int64_t kLeastWindowS = 10, kMostWindowS = 86'400;
@@ -70,4 +70,4 @@ Result<std::vector<fleet::Measured>> read_prometheus(os::Env& env, const Metrics
   return measured;
 }
 
-}  // namespace berth::cli
+}  // namespace berth::engine

@@ -1,4 +1,4 @@
-#include "berth/library/planning.h"
+#include "berth/engine/fleet.h"
 
 #include <algorithm>
 #include <atomic>
@@ -7,12 +7,14 @@
 #include <mutex>
 #include <thread>
 
+#include "berth/fleet/missing_limits.h"
 #include "berth/fleet/simulated_limit.h"
 
-namespace berth::library {
+namespace berth::engine {
 namespace {
 
 constexpr std::size_t kMostBytes = 256U << 20;  // of one document
+constexpr std::size_t kMostTraceBytes = 1U << 30;
 constexpr unsigned kMostThreads = 16;
 constexpr std::size_t kMostRemembered = 50'000;  // limits, of some hundred bytes each
 
@@ -73,6 +75,36 @@ Result<std::vector<fleet::Document>> fleet_documents(os::Env& env, const std::st
   return documents;
 }
 
+Result<fleet::System> read_fleet(os::Env& env, const std::string& path, const FleetNotes& notes) {
+  BERTH_ASSIGN(const auto documents, fleet_documents(env, path));
+  BERTH_ASSIGN(auto reading, fleet::read_documents(documents));
+  notes(reading.notes);
+  return std::move(reading.system);
+}
+
+void note_missing(const fleet::System& system, const FleetNotes& notes) {
+  notes(fleet::dangling_names(system));
+  notes(fleet::notes_on_missing_limits(system));
+}
+
+void note_averages(const fleet::System& system, const FleetNotes& notes) {
+  if (system.options.model != fleet::QueueModel::reference) return;
+  for (const auto& [name, service_class] : system.classes)
+    for (const auto& [of, target] : service_class.targets)
+      if (target.has_percentiles())
+        return notes({"the reference model knows averages; targets for percentiles are left out"});
+}
+
+Result<std::vector<fleet::Request>> fleet_trace(os::Env& env, const std::string& path) {
+  BERTH_ASSIGN(const auto text, env.read_file(path, kMostTraceBytes));
+  if (text.starts_with("\xFD"
+                       "7zXZ") ||
+      text.starts_with("\x1F\x8B"))
+    return fail(ErrorKind::invalid, "{}: it is compressed; decompress it first (xz -d, gzip -d)",
+                path);
+  return fleet::read_trace(path, text);
+}
+
 fleet::Execution planning_execution(std::string_view percentiles) {
   fleet::Execution execution;
   execution.parallel_for = on_all_cores;
@@ -80,4 +112,9 @@ fleet::Execution planning_execution(std::string_view percentiles) {
   return execution;
 }
 
-}  // namespace berth::library
+void limit_time(fleet::Execution& execution, os::Env& env, Duration limit) {
+  execution.stop = [&env, until = env.now() + limit] { return env.now() >= until; };
+  execution.iteration_limit = INT64_MAX / 2;
+}
+
+}  // namespace berth::engine

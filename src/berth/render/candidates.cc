@@ -1,12 +1,12 @@
-#include "berth/cli/candidates_view.h"
+#include "berth/render/candidates.h"
 
 #include <algorithm>
 
 #include "berth/base/text.h"
-#include "berth/cli/fleet_view.h"
+#include "berth/render/fleet_cells.h"
 #include "berth/render/table.h"
 
-namespace berth::cli {
+namespace berth::render {
 namespace {
 
 /// The units of the type that the server may use.
@@ -33,9 +33,10 @@ std::string why_text(const fleet::System& system, const fleet::Server& server,
 
 }  // namespace
 
-std::string candidates_text(const fleet::System& system, const fleet::Candidates& all) {
-  render::Table table({"server", "accelerator", "replicas", "batch", "req/min each", "cost",
-                       "ITL ms", "TTFT ms", "W", "value", "why"});
+std::string candidates_text(const fleet::System& system, const fleet::Candidates& all,
+                            const View& view) {
+  Table table({"server", "accelerator", "replicas", "batch", "req/min each", "cost", "ITL ms",
+               "TTFT ms", "W", "value", "why"});
   for (std::size_t s = 0; s < all.servers.size(); ++s) {
     const auto of = all.of(s);
     const fleet::Server& server = system.servers.at(all.servers[s]);
@@ -52,7 +53,7 @@ std::string candidates_text(const fleet::System& system, const fleet::Candidates
                    why_text(system, server, all.types[all.type_of[a]], *c)});
     }
   }
-  return render::to_text(table);
+  return to_text(table, view);
 }
 
-}  // namespace berth::cli
+}  // namespace berth::render

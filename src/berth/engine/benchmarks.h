@@ -8,7 +8,7 @@
 #include "berth/fleet/measured.h"
 #include "berth/os/env.h"
 
-namespace berth::cli {
+namespace berth::engine {
 
 struct BenchmarkInput {
   std::vector<fleet::Measured> measured;  // one for each model and accelerator
@@ -26,4 +26,4 @@ Result<BenchmarkInput> read_benchmarks(os::Env& env, const std::vector<std::stri
 Status choose_measured(std::vector<fleet::Measured>& all, const std::string& model,
                        const std::string& accelerator);
 
-}  // namespace berth::cli
+}  // namespace berth::engine

@@ -1,13 +1,12 @@
-#include "berth/cli/fit_view.h"
+#include "berth/render/fit.h"
 
 #include <algorithm>
 #include <cmath>
 
 #include "berth/base/json_writer.h"
 #include "berth/base/text.h"
-#include "berth/render/table.h"
 
-namespace berth::cli {
+namespace berth::render {
 namespace {
 
 constexpr fleet::StepForm kForms[] = {fleet::StepForm::sum, fleet::StepForm::max};
@@ -32,7 +31,7 @@ std::string time_text(double ms) {
 }
 
 std::string parameters_text(const fleet::Fit& fit) {
-  render::Table table({"parameter", "ms", "± standard error", "after the next two"});
+  Table table({"parameter", "ms", "± standard error", "after the next two"});
   for (std::size_t i = 0; i < fleet::kTerms; ++i) {
     const double value = fit.parameters.ms.at(i);
     const auto part = [&](double of) {
@@ -47,20 +46,20 @@ std::string parameters_text(const fleet::Fit& fit) {
                                      : part(fit.standard_error->at(i)),
                part(fit.next.standard_error.at(i))});
   }
-  return render::to_text(table);
+  return to_text(table);
 }
 
 std::string errors_text(const std::vector<fleet::PhaseErrors>& errors, std::string_view of) {
-  render::Table table({fmt::format("relative error of {}", of), "median", "90 %", "measurements"});
+  Table table({fmt::format("relative error of {}", of), "median", "90 %", "measurements"});
   for (const auto& each : errors)
     table.add({std::string(fleet::name(each.phase)), percent(each.median), percent(each.p90),
                fmt::format("{}", each.count)});
-  return table.empty() ? "" : render::to_text(table);
+  return table.empty() ? "" : to_text(table);
 }
 
 std::string points_text(const std::vector<fleet::PointCheck>& points) {
-  render::Table table({"point", "req/s", "in parallel", "in", "out", "ITL ms", "fitted", "error",
-                       "TTFT ms", "fitted", "error"});
+  Table table({"point", "req/s", "in parallel", "in", "out", "ITL ms", "fitted", "error", "TTFT ms",
+               "fitted", "error"});
   for (const auto& p : points)
     table.add({p.name + (p.held_out ? " (held out)" : ""), fmt::format("{:.2f}", p.rate_per_s),
                p.concurrency > 0 ? fmt::format("{:.1f}", p.concurrency) : "-",
@@ -68,7 +67,7 @@ std::string points_text(const std::vector<fleet::PointCheck>& points) {
                time_text(p.itl_ms), time_text(p.predicted_itl_ms),
                error_text(p.predicted_itl_ms, p.itl_ms), time_text(p.ttft_ms),
                time_text(p.predicted_ttft_ms), error_text(p.predicted_ttft_ms, p.ttft_ms)});
-  return table.empty() ? "" : render::to_text(table);
+  return table.empty() ? "" : to_text(table);
 }
 
 /// Bars of what was measured, and a mark where the fit has it.
@@ -131,7 +130,7 @@ void add_points(JsonWriter& json, const std::vector<fleet::PointCheck>& points) 
         .end();
 }
 
-void add_fit(JsonWriter& json, const ShownFit& shown) {
+void add_fit(JsonWriter& json, const engine::FleetFit& shown) {
   const auto& fit = shown.fit;
   json.object().add("model", shown.model).add("accelerator", shown.accelerator);
   json.add("iterations", shown.iterations).add("points", shown.points);
@@ -169,9 +168,7 @@ void add_fit(JsonWriter& json, const ShownFit& shown) {
   json.end().key("notes").list(fit.notes).end();
 }
 
-}  // namespace
-
-std::string fit_text(const ShownFit& shown, bool check) {
+std::string fit_text(const engine::FleetFit& shown, bool check) {
   const auto& fit = shown.fit;
   const auto named = [](const std::string& name, std::string_view otherwise) {
     return name.empty() ? std::string(otherwise) : name;
@@ -203,12 +200,20 @@ std::string fit_text(const ShownFit& shown, bool check) {
   return text;
 }
 
-std::string fits_json(const std::vector<ShownFit>& fits) {
+}  // namespace
+
+std::string to_text(const engine::FleetFits& fits, const View&) {
+  std::vector<std::string> texts;
+  for (const auto& fit : fits.fits) texts.push_back(fit_text(fit, fits.is_checked));
+  return join(texts, "\n");
+}
+
+std::string to_json(const engine::FleetFits& fits) {
   JsonWriter json;
   json.object().add("version", 1).key("fits").array();
-  for (const auto& shown : fits) add_fit(json, shown);
+  for (const auto& shown : fits.fits) add_fit(json, shown);
   json.end().end();
   return json.take() + "\n";
 }
 
-}  // namespace berth::cli
+}  // namespace berth::render
