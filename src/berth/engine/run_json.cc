@@ -10,6 +10,7 @@
 #include "berth/engine/run_record.h"
 #include "berth/engine/trials.h"
 #include "berth/experiment/constraint.h"
+#include "berth/flow/flow.h"
 #include "berth/run/run_labels.h"
 #include "berth/run/skips.h"
 
