@@ -1,10 +1,9 @@
 #include "berth/engine/request_json.h"
 
-#include <nlohmann/json.hpp>
-
 #include "berth/base/json.h"
 #include "berth/exec/labels.h"
 #include "berth/exec/notify.h"
+#include "berth/experiment/reading.h"
 #include "berth/resource/resources.h"
 
 namespace berth::engine {
@@ -104,10 +103,10 @@ Result<std::string> text_of(const Field& field) {
   return field.text();
 }
 
-Status read_file(const Json& document, const Field& body, RunRequest& request) {
+Status read_file(const Field& body, RunRequest& request) {
   BERTH_TRY(body.expect_keys({"file", "file_name", "directory", "options"}));
-  const auto& file = document.at("file");
-  request.text = file.is_string() ? file.get<std::string>() : dump(file);
+  BERTH_ASSIGN(const Field file, body.get("file"));
+  BERTH_ASSIGN(request.text, file.is_map() ? experiment::json_text(file) : file.text());
   request.file = "file";
   BERTH_TRY(read(body, "file_name", request.file, text_of));
   if (request.file.empty()) return body.error("file_name: expected a name");
@@ -154,14 +153,14 @@ Status read_options(const Field& map, RunRequest& request) {
 }
 
 Result<RunRequest> read_request(std::string_view json) {
-  BERTH_ASSIGN(const Json document, parse_json(json));
-  BERTH_ASSIGN(const Field body, Field::parse(json, "request"));
-  if (!body.is_map() || document.contains("file") == document.contains("command"))
+  BERTH_ASSIGN(const std::string text, compact_json(json));  // a Field reads no surrogate pairs
+  BERTH_ASSIGN(const Field body, Field::parse(text, "request"));
+  const bool has_file = body.find("file").has_value();
+  if (has_file == body.find("command").has_value())
     return body.error("expected either a file or a command");
   RunRequest request;
   BERTH_TRY(read(body, "directory", request.directory, text_of));
-  BERTH_TRY(document.contains("file") ? read_file(document, body, request)
-                                      : read_command(body, request));
+  BERTH_TRY(has_file ? read_file(body, request) : read_command(body, request));
   return request;
 }
 
