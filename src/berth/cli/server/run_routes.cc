@@ -24,7 +24,7 @@ namespace {
 using api::Role;
 
 constexpr std::size_t kMostNames = 16, kLongestName = 512;
-constexpr std::size_t kLargeAnswer = 1U << 20;  // bytes, from which memory is returned
+constexpr std::size_t kMostFreeMemory = 16U << 20;  // bytes that the allocator may keep
 constexpr std::string_view kRuns = "runs";
 
 /// What one request works on. Requests are answered on several threads, and a Context belongs to
@@ -204,14 +204,14 @@ std::vector<api::Route> run_routes(const std::string& berth) {
   for (const RunCall& own : kCalls)
     routes.push_back({own.call, [&own, berth](const api::Request& request) {
                         auto answer = answer_to(own, berth, request);
+                        // The allocator keeps the memory of 100,000 tasks otherwise.
+                        if (::mallinfo2().fordblks >= kMostFreeMemory) ::malloc_trim(0);
                         if (!answer && answer.error().kind == ErrorKind::not_found &&
                             is_of_autoscale(own, request))
                           return answer_of({.program = berth,
                                             .words = {"why", request.parts.front(), "--json"},
                                             .is_abandoned = request.is_abandoned});
                         if (!answer) return api::failed(answer.error());
-                        // The allocator keeps the memory of 100,000 tasks otherwise.
-                        if (answer->size() >= kLargeAnswer) ::malloc_trim(0);
                         api::Reply reply{.status = own.call.status, .body = *std::move(answer)};
                         reply.ends_line = false;
                         return reply;
