@@ -32,7 +32,7 @@ CPP = r"""
 int fail(const berth::Error& error) { std::cerr << error.message << '\n'; return 1; }
 
 int main(int count, char** words) {
-  auto runs = berth::Runs::open();
+  auto runs = berth::Runs::open({.on_note = [](const std::string& note) { std::cerr << note << '\n'; }});
   if (!runs) return fail(runs.error());
   const std::string call = words[1], first = words[2];
   if (call == "command") {
@@ -130,6 +130,7 @@ class Program:
     def call(self, *arguments):
         done = subprocess.run([*self.words, *arguments], cwd=self.house.path, env=self.house.environment, text=True,
                               capture_output=True, timeout=60)
+        self.notes = done.stderr
         if done.returncode != 0:
             raise Refused(done.stderr.strip().removeprefix("berth: "))
         return done.stdout.strip()
@@ -218,7 +219,9 @@ class Http:
         if "cluster" in options:
             options["clusters"] = [options.pop("cluster")]
         text = (self.house.path / name).read_text()
-        return self.ask("POST", "/v1/runs", {"file": text, "file_name": name, "options": options})["name"]
+        begun = self.ask("POST", "/v1/runs", {"file": text, "file_name": name, "options": options})
+        self.notes = "\n".join(begun["notes"])
+        return begun["name"]
 
     def wait(self, run):
         state = lambda: self.ask("GET", f"/v1/runs/{run}/summary")["run"]["state"]
@@ -328,6 +331,17 @@ class Clients(unittest.TestCase):
             (client.house.path / "work.py").chmod(0o755)
         found = self.same(lambda client: self.ended(client, client.file("aup.json")))
         self.assertEqual((found["state"], found["kind"]), ("done", "experiment"))
+
+    def test_notes_on_a_file_reach_the_caller(self):
+        self.files(notes_json=json.dumps({
+            "name": "notes", "script": "true.sh", "proposer": "sequence", "n_parallel": 1, "resource": "cpu", "target": "max",
+            "save_model": True, "workingdir": ".",
+            "parameter_config": [{"name": "x", "range": [1, 1], "type": "int", "interval": 1}]}), true_sh="#!/bin/sh\n")
+        for name in ("command line", "C++", "HTTP"):  # C and Python return no notes
+            client = self.clients[name]
+            (client.house.path / "true.sh").chmod(0o755)
+            client.file("notes.json")
+            self.assertIn("notes.json: ignored, because Berth has nothing that corresponds: save_model", client.notes, name)
 
     def test_a_notification_of_the_end(self):
         self.files(told_yaml="name: told\nrun: echo {x}\nparams: {x: [1]}\nnotify: {run: 'echo $BERTH_EVENT $BERTH_RUN > notified', on: end}\n")
