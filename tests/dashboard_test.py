@@ -73,7 +73,7 @@ class Dashboard(Case):
             self.assertEqual((plain.headers["Content-Encoding"], plain.text), (None, csv.text))
         self.assertIn(b"loss=2.5", self.ask("GET", "/v1/tasks/sweep-1%2F2/log").text)
         missing = self.ask("GET", "/v1/runs/nope")
-        self.assertEqual((missing.status, json.loads(missing.text)), (400, {key: "no run is called 'nope'" for key in ("error", "message")} | {"kind": "usage"}))
+        self.assertEqual((missing.status, json.loads(missing.text)), (404, {key: "no run is called 'nope'" for key in ("error", "message")} | {"kind": "not_found"}))
         self.assertEqual(self.ask("GET", "/v1/nothing").status, 404)
 
     def test_only_what_may_have_changed_is_asked_for_again(self):

@@ -170,6 +170,43 @@ class Serve(Case):
         self.get("/removeServer/chat")
         self.assertEqual(self.get("/v1/fleets", Cookie=cookie)["fleets"], [])
 
+    def test_runs_are_started_by_post(self):
+        self.serve()
+        cookie = self.cookie()
+        self.post("/v1/runs", {"command": ["true"]}, status=401)
+        work = self.dir / "work"
+        work.mkdir()
+        begun = self.post("/v1/runs", {"command": ["sh", "-c", "pwd; echo $A"], "name": "hello", "directory": str(work),
+                                       "resources": {"cpu": 0.5}, "environment": {"A": "b"}}, status=201, Cookie=cookie)
+        self.assertEqual((begun["name"], begun["run"]["id"], begun["run"]["kind"]), ("hello-1", "hello-1", "command"))
+        self.berth("wait", "hello-1")
+        self.assertEqual(self.berth("logs", "hello-1").out.decode().split(), [str(work), "b"])
+        sweep = {"name": "s", "run": "echo ::berth f={x}", "params": {"x": [3, 1, 2]}, "goal": {"metric": "f", "direction": "min"}}
+        for file in (sweep, json.dumps(sweep)):
+            name = self.post("/v1/runs", {"file": file, "options": {"parallel": 1, "labels": {"team": "a"}}}, status=201,
+                             Cookie=cookie)["name"]
+            self.berth("wait", name)
+            shown = self.get(f"/v1/runs/{name}", Cookie=cookie)
+            self.assertEqual([task["params"]["x"] for task in shown["tasks"]], [3, 1, 2], "in the order of the file")
+            self.assertEqual((shown["run"]["labels"]["team"], shown["run"]["directory"].rstrip("/")), ("a", str(self.dir)))
+            self.assertEqual(self.get(f"/v1/runs/{name}/best", Cookie=cookie)["params"], {"x": 1})
+        flow = "name: f\nparams: {n: 1}\nsteps: {a: {run: 'echo {n} > {out.o}', out: {o: n.txt}}}\n"
+        name = self.post("/v1/runs", {"file": flow, "options": {"set": {"n": 7}}, "directory": str(work)}, status=201, Cookie=cookie)["name"]
+        self.berth("wait", name)
+        self.assertEqual((work / "n.txt").read_text(), "7\n")
+        for body, words in (({}, "expected either a file or a command"), ({"command": [], "file": ""}, "expected either"),
+                            ({"command": ["true"], "nam": "x"}, "unknown key 'nam'"), ({"command": ["true"], "name": "a b"}, "name: "),
+                            ({"file": "run: echo\nparms: {}\n", "file_name": "x.yaml"}, "x.yaml:2: unknown key 'parms'"),
+                            ({"file": sweep, "options": {"elsewhere": True}}, "elsewhere"),
+                            ({"command": ["true"], "resources": {"cpu": "many"}}, "cpu")):
+            self.assertIn(words, self.post("/v1/runs", body, status=400, Cookie=cookie)["error"])
+        self.assertEqual(self.post("/v1/runs", {"command": ["true"], "resources": {"cpu": 100000}}, status=422, Cookie=cookie)["kind"],
+                         "impossible")
+        slow = self.post("/v1/runs", {"command": ["sleep", "60"]}, status=201, Cookie=cookie)["name"]
+        self.assertIn(f"{slow} stopped", self.post(f"/v1/runs/{slow}/stop", Cookie=cookie)["said"])
+        self.get("/v1/runs/nope", status=404, Cookie=cookie)
+        self.assertEqual(len(self.get("/v1/runs", Cookie=cookie)["runs"]), 5, "what was refused has not begun")
+
     def test_one_server_is_sized_as_by_berth_size(self):
         self.serve(str(ROOT / "examples/fleet"))
         for arguments, question in (

@@ -54,7 +54,8 @@ function calls_of(method) {
   return Object.entries(paths).flatMap(([path, operations]) => {
     const operation = operations[method];
     if (operation === undefined || !path.startsWith("/v1/")) return [];
-    const [[media, { schema }]] = Object.entries(operation.responses["200"].content);
+    const [success] = Object.keys(operation.responses).sort(); // 200 or 201
+    const [[media, { schema }]] = Object.entries(operation.responses[success].content);
     const answer = media === "application/json" ? type_of(schema) : "string";
     return [`  /** ${operation.summary} */\n  ${JSON.stringify(path)}: { asks: ${asks_of(operation)}; answer: ${answer} };`];
   });

@@ -22,6 +22,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -39,6 +40,9 @@ namespace berth {
 struct RunsOptions {
   std::string state_directory{};  ///< "": where `berth` has its runs (BERTH_DB, XDG_STATE_HOME).
   std::string program{};          ///< The `berth` to use; "": $BERTH_BIN, or the one in PATH.
+  /// Receives a sentence for the user, such as a warning about a file that is submitted, from
+  /// within the call that it is about. Exceptions that it throws are ignored.
+  std::function<void(const std::string& note)> on_note{};
 };
 
 /// One command as a run.

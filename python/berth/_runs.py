@@ -72,6 +72,14 @@ class Run:
     def stop(self) -> None:
         run_berth("stop", self.name, prints_json=False)
 
+    def resume(self) -> None:
+        """Continues a run that was stopped or interrupted, in the background."""
+        run_berth("resume", "--detach", self.name)
+
+    def retry(self) -> None:
+        """Runs the failed and unfinished tasks again, in the background."""
+        run_berth("retry", "--detach", self.name)
+
     def trials_dataframe(self) -> Any:
         """Returns a pandas DataFrame with one row per trial: trial, state, params_…, metrics_…, started, ended."""
         import pandas  # type: ignore[import]

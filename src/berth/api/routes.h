@@ -59,6 +59,7 @@ struct Call {
   std::string_view answer;      ///< A schema of the document, or a media type such as "text/csv".
   std::string_view body = "";   ///< The schema of what it is sent; "": nothing.
   std::string_view query = "";  ///< Names that its query may have, with blanks between them.
+  int status = 200;             ///< The status of an answer that is not an error.
 };
 
 struct Route {

@@ -147,6 +147,11 @@ Result<Json> parse_json(std::string_view text, JsonComments comments) {
   return std::move(builder.value());
 }
 
+Result<std::string> compact_json(std::string_view text) {
+  BERTH_ASSIGN(const Json value, parse_json(text));
+  return dump(value);
+}
+
 Status check_json(std::string_view text) {
   BERTH_TRY(parse_json(text));
   return {};

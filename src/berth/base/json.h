@@ -25,6 +25,9 @@ enum class JsonComments : std::uint8_t { refused, skipped };
 Result<Json> parse_json(std::string_view text, JsonComments comments = JsonComments::refused);
 /// The value of a text of our own; null where the text is empty, or none.
 Json parsed_or_null(const std::string& text);
+/// The same value on one line and in UTF-8, without escapes such as \u00e4. Errors: as
+/// parse_json().
+Result<std::string> compact_json(std::string_view text);
 /// The same for those who only ask whether it is JSON.
 Status check_json(std::string_view text);
 

@@ -8,10 +8,14 @@
 
 #include <array>
 #include <cerrno>
+#include <csignal>
 #include <cstring>
 
 #include "berth/base/text.h"
+#include "berth/engine/drive.h"
+#include "berth/engine/run_record.h"
 #include "berth/os/spawn_posix.h"
+#include "berth/run/find_run.h"
 #include "berth/run/prepare.h"
 
 namespace berth::engine {
@@ -35,6 +39,11 @@ std::vector<char*> pointers_to(std::vector<std::string>& texts) {
 [[noreturn]] void become_berth(const Launch& launch) {
   constexpr int kCannot = 127;
   ::setsid();
+  // A thread of a server has all signals blocked, and exec keeps what is blocked or ignored.
+  sigset_t none;
+  sigemptyset(&none);
+  ::sigprocmask(SIG_SETMASK, &none, nullptr);
+  for (const int ignored : {SIGPIPE, SIGHUP}) ::signal(ignored, SIG_DFL);
   const int null = ::open("/dev/null", O_RDWR | O_CLOEXEC);
   const int out =
       ::open(launch.log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600);
@@ -104,6 +113,35 @@ Result<os::Fd> start_berth(const run::Context& context, const std::vector<std::s
   const auto exited = static_cast<int>(::syscall(SYS_pidfd_open, pid, 0));
   if (exited < 0 && errno != ESRCH) return os::errno_error(errno, "pidfd_open");
   return exited < 0 ? os::Fd() : os::Fd(*context.env, exited);
+}
+
+Result<store::RunRecord> start(run::Context& context, const RunRequest& request, const Note& note) {
+  BERTH_TRY(run::check_executable(*context.env, context.program, "/"));
+  BERTH_ASSIGN(auto submission, read_submission(*context.env, request));
+  BERTH_TRY(check(context, submission, note));
+  BERTH_ASSIGN(auto record, submit(context, submission, note));
+  BERTH_TRY(start_detached(context, record));
+  return record;
+}
+
+Result<bool> resume_detached(run::Context& context, const std::string& name,
+                             const ResumeRequest& request, const Note& note) {
+  BERTH_ASSIGN(const auto record, run::find_run(context, name));
+  BERTH_ASSIGN(const bool is_open, prepare_resume(context, record, request, note));
+  if (is_open) BERTH_TRY(start_detached(context, record));
+  if (is_open) return true;
+  conclude(context, record, [&](std::string_view text) { note(std::string(trim(text))); });
+  note(fmt::format("{} is finished already: {}, {}", record.name, store::name(record.state),
+                   counts_text(record.counts)));
+  return false;
+}
+
+Result<bool> retry_detached(run::Context& context, const std::string& name, RetryScope scope,
+                            const ResumeRequest& request, const Note& note) {
+  BERTH_ASSIGN(const auto reopened, reopen(context, name, scope));
+  if (reopened.empty() && scope == RetryScope::failed)
+    note(fmt::format("nothing of {} has failed", name));
+  return resume_detached(context, name, request, note);
 }
 
 Status start_detached(run::Context& context, const store::RunRecord& record) {

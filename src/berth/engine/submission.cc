@@ -224,7 +224,9 @@ Result<Submission> read_submission(os::Env& env, const RunRequest& request) {
   submission.warm_start = request.warm_start;
   submission.option_prefix = request.option_prefix;
   std::string text, folder = request.directory.empty() ? "." : request.directory;
-  if (!request.file.empty()) {
+  if (request.text) {
+    text = *request.text;
+  } else if (!request.file.empty()) {
     BERTH_ASSIGN(text, env.read_file(request.file, flow::kMostFlowBytes));
     // A pipe has no directory: its tasks start in the working directory.
     if (const auto path = env.real_path(request.file))

@@ -31,9 +31,11 @@ struct DeviceOverrides {
 
 /// What a client asks for. A field that is not set leaves what the file says, or the default.
 struct RunRequest {
-  std::string file = {};                  ///< An experiment, a flow, or an Auptimizer document.
+  std::string file = {};  ///< An experiment, a flow, or an Auptimizer document.
+  /// The content of `file`, which is then only a name in errors.
+  std::optional<std::string> text = {};
   std::vector<std::string> command = {};  ///< Instead of a file.
-  std::string directory = {};             ///< Of a command; "": the working directory.
+  std::string directory = {};             ///< Of a command or a text; "": the working directory.
   std::string name = {};                  ///< Name of the run, without its number.
   exec::Labels labels = {};
   std::vector<exec::Notify> notify = {};  ///< In addition to the targets in the file.

@@ -10,6 +10,7 @@
 #include "berth/engine/run_state.h"
 #include "berth/library/runs_state.h"
 #include "berth/os/wake.h"
+#include "berth/run/find_run.h"
 #include "berth/run/log_file.h"
 #include "berth/run/prepare.h"
 #include "berth/run/runner.h"
@@ -38,17 +39,20 @@ Run library::run_of(const run::Context& context, const store::RunRecord& record)
   return run;
 }
 
+engine::Note Runs::State::note() const {
+  return [this](const std::string& note) {
+    if (on_note) (void)guarded("on_note", [&] { on_note(note); });
+  };
+}
+
 Result<store::RunRecord> Runs::State::record(const engine::RunRequest& request) {
-  const engine::Note ignored = [](const std::string&) {};
   BERTH_ASSIGN(auto submission, engine::read_submission(*env, request));
-  BERTH_TRY(engine::check(context, submission, ignored));
-  return engine::submit(context, submission, ignored);
+  BERTH_TRY(engine::check(context, submission, note()));
+  return engine::submit(context, submission, note());
 }
 
 Result<std::string> Runs::State::start(const engine::RunRequest& request) {
-  BERTH_TRY(run::check_executable(*env, context.program, "/"));  // before anything is recorded
-  BERTH_ASSIGN(const auto record, this->record(request));
-  BERTH_TRY(engine::start_detached(context, record));
+  BERTH_ASSIGN(const auto record, engine::start(context, request, note()));
   return record.name;
 }
 
@@ -185,6 +189,7 @@ Result<Runs> Runs::open(const RunsOptions& options) {
   os::Env& env = *state->env;
   BERTH_ASSIGN(state->context, library::open_runs(env, options.state_directory));
   state->state_directory = options.state_directory;
+  state->on_note = options.on_note;
   state->context.program =
       options.program.empty() ? env.variable("BERTH_BIN").value_or("berth") : options.program;
   return Runs(std::move(state));
@@ -221,12 +226,12 @@ Result<std::vector<Run>> Runs::list() {
 }
 
 Result<Run> Runs::find(const std::string& name) {
-  BERTH_ASSIGN(const auto record, state_->context.store->find_run(name));
+  BERTH_ASSIGN(const auto record, run::find_run(state_->context, name));
   return library::run_of(state_->context, record);
 }
 
 Result<std::vector<Task>> Runs::tasks(const std::string& name) {
-  BERTH_ASSIGN(const auto record, state_->context.store->find_run(name));
+  BERTH_ASSIGN(const auto record, run::find_run(state_->context, name));
   BERTH_ASSIGN(const auto records, state_->context.store->tasks(record.id));
   std::vector<Task> tasks;
   for (const auto& task : records) tasks.push_back(library::task_of(task));
@@ -234,7 +239,7 @@ Result<std::vector<Task>> Runs::tasks(const std::string& name) {
 }
 
 Result<std::string> Runs::output(const std::string& name, const std::string& task, bool is_error) {
-  BERTH_ASSIGN(const auto record, state_->context.store->find_run(name));
+  BERTH_ASSIGN(const auto record, run::find_run(state_->context, name));
   BERTH_ASSIGN(const auto found, state_->context.store->find_task(record.id, task));
   return state_->printed(record, found, is_error ? exec::Stream::err : exec::Stream::out);
 }
@@ -243,7 +248,7 @@ Result<Run> Runs::follow(const std::string& name, RunObserver& observer) {
   Following following(*state_->env, state_->context, name, observer);
   for (;;) {
     // What is recorded is looked at before the state says that there is no more of it.
-    BERTH_ASSIGN(const auto record, state_->context.store->find_run(name));
+    BERTH_ASSIGN(const auto record, run::find_run(state_->context, name));
     Run run = library::run_of(state_->context, record);
     bool goes_on = run.goes_on();
     const Status looked = guarded("the observer", [&] {
@@ -273,25 +278,22 @@ Status Runs::stop(const std::string& name) {
   const auto env = os::posix_env(source);
   BERTH_ASSIGN(auto context, library::open_runs(*env, state_->state_directory));
   context.program = state_->context.program;
-  BERTH_ASSIGN(const auto unreachable, engine::stop(context, name, [](const std::string&) {}));
+  BERTH_ASSIGN(const auto unreachable, engine::stop(context, name, state_->note()));
   if (unreachable.empty()) return {};
   return fail(ErrorKind::busy, "{}", run::to_text(unreachable.front(), name));
 }
 
 Status Runs::resume(const std::string& name) {
-  auto& context = state_->context;
-  BERTH_ASSIGN(const auto record, context.store->find_run(name));
-  BERTH_ASSIGN(const bool is_open,
-               engine::prepare_resume(context, record, {}, [](const std::string&) {}));
-  return is_open ? engine::start_detached(context, record) : Status{};
+  BERTH_TRY(engine::resume_detached(state_->context, name, {}, state_->note()));
+  return {};
 }
 
 Status Runs::retry(const std::string& name, Again what) {
   const auto scope = what == Again::failed ? engine::RetryScope::failed
                      : what == Again::all  ? engine::RetryScope::all
                                            : engine::RetryScope::file;
-  BERTH_TRY(engine::reopen(state_->context, name, scope));
-  return resume(name);
+  BERTH_TRY(engine::retry_detached(state_->context, name, scope, {}, state_->note()));
+  return {};
 }
 
 Result<std::vector<std::string>> Runs::reopen(const std::string& name, bool all) {
@@ -304,7 +306,7 @@ Result<std::vector<std::string>> Runs::reopen(const std::string& name, bool all)
 }
 
 Status Runs::remove(const std::string& name) {
-  BERTH_ASSIGN(const auto record, state_->context.store->find_run(name));
+  BERTH_ASSIGN(const auto record, run::find_run(state_->context, name));
   BERTH_TRY(engine::check_unused(state_->context, record));
   return run::remove(state_->context, name, run::IfLiving::refuse);
 }

@@ -17,6 +17,10 @@ struct __attribute__((visibility("hidden"))) Runs::State {
   std::unique_ptr<os::Env> env = os::posix_env();
   run::Context context;
   std::string state_directory;  // as requested; "": the one that the environment names
+  std::function<void(const std::string& note)> on_note = {};  // as in RunsOptions
+
+  /// Passes notes to `on_note`, if there is one; its exceptions are ignored.
+  engine::Note note() const;
 
   /// Checks and records the run. Errors: as engine::read_submission() and engine::check().
   Result<store::RunRecord> record(const engine::RunRequest& request);

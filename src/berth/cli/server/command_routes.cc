@@ -5,29 +5,24 @@
 #include "berth/base/json_writer.h"
 #include "berth/base/text.h"
 #include "berth/cli/server/own_command.h"
+#include "berth/cli/server/run_routes.h"
 
 namespace berth::cli {
 namespace {
 
 using api::Role;
 
-constexpr std::size_t kMostWords = 16, kLongestWord = 512;
 constexpr std::string_view kRuns = "runs", kMachines = "machines", kPlans = "plans";
 constexpr std::string_view kText = "text/plain; charset=utf-8", kCsv = "text/csv; charset=utf-8";
 
 /// A call is a command. In `words` each * is the next part of the path; @ is the fleet of that
-/// number; % is the day; ? is each value of the query's `run`. What else the query has, NAME=VALUE,
-/// follows as --NAME=VALUE. Text is sent as it comes, JSON when it is whole.
+/// number; % is the day. What the query has, NAME=VALUE, follows as --NAME=VALUE. Text is sent as
+/// it comes, JSON when it is whole.
 struct CommandCall {
   api::Call call;
   std::string_view words;
 };
 constexpr CommandCall kCalls[] = {
-    {{"GET", "/v1/runs", Role::read, kRuns, "all runs, the oldest first", "Runs"}, "runs --json"},
-    {{"GET", "/v1/runs/{run}", Role::read, kRuns, "a run with all of its tasks", "Show"},
-     "show * --json"},
-    {{"GET", "/v1/runs/{run}/summary", Role::read, kRuns, "a run without its tasks", "Summary"},
-     "show * --json --summary"},
     {{"GET", "/v1/runs/{run}/curves", Role::read, kRuns, "learning curves of the trials", "Curves"},
      "show * --json --chart curves"},
     {{"GET", "/v1/runs/{run}/graph", Role::read, kRuns, "the steps of a flow", "Graph"},
@@ -35,31 +30,17 @@ constexpr CommandCall kCalls[] = {
     {{"GET", "/v1/runs/{run}/trials.csv", Role::read, kRuns, "tasks as a table", kCsv, "",
       "changed-since"},
      "show * --csv"},
-    {{"GET", "/v1/runs/{run}/best", Role::read, kRuns, "the best trial", "Best"}, "best * --json"},
     {{"GET", "/v1/runs/{run}/importance", Role::read, kRuns,
       "the importance of the parameters for a metric", "Importance", "", "metric"},
      "importance * --json"},
-    {{"GET", "/v1/runs/{run}/why", Role::read, kRuns,
-      "the tasks that a run waits for, the causes of failures, and its end", "WhyRun"},
-     "why * --json"},
     {{"GET", "/v1/runs/{run}/log", Role::read, kRuns, "the output of its tasks", kText, "", "tail"},
      "logs * --together"},
     {{"GET", "/v1/runs/{run}/trace", Role::read, kRuns,
       "the timeline of the tasks, for trace viewers", "Trace"},
      "trace *"},
-    {{"GET", "/v1/tasks/{task}/why", Role::read, kRuns, "why a task waits, runs or failed", "Why"},
-     "why * --json"},
     {{"GET", "/v1/tasks/{task}/log", Role::read, kRuns, "the output of a task", kText, "",
       "tail attempt"},
      "logs * --together"},
-    {{"GET", "/v1/compare", Role::read, kRuns, "compare runs", "Comparison", "",
-      "run metric direction"},
-     "compare --json ?"},
-    {{"POST", "/v1/runs/{run}/stop", Role::control, kRuns, "stop a run", "Said"}, "stop *"},
-    {{"POST", "/v1/runs/{run}/resume", Role::control, kRuns, "resume a run", "WentOn"},
-     "resume * --detach --json"},
-    {{"POST", "/v1/runs/{run}/retry", Role::control, kRuns, "retry the failed tasks", "WentOn"},
-     "retry * --detach --json"},
     {{"GET", "/v1/machine", Role::read, kMachines, "this machine and its allocations", "Machine"},
      "machine --json"},
     {{"GET", "/v1/top", Role::read, kMachines, "the current state of this machine and the clusters",
@@ -77,27 +58,13 @@ constexpr CommandCall kCalls[] = {
      "plan @ --json --profile %"},
 };
 
-/// No part may be taken for an option.
-bool is_word(const std::string& part) {
-  return !part.empty() && part.size() <= kLongestWord && !part.starts_with('-') &&
-         std::ranges::none_of(part, [](char c) { return static_cast<unsigned char>(c) < 0x20; });
-}
-
 /// usage: a part is no name, the query has what is no option of the call, or there is no such
 /// fleet.
 Result<OwnCommand> command_of(const CommandCall& own, const api::Request& request,
                               const Fleets& fleets) {
   OwnCommand command;
   BERTH_ASSIGN(const auto query, api::read_query(request.query, own.call.query));
-  std::vector<std::string> runs, options;
-  for (const auto& [name, value] : query)
-    if (name == "run")
-      runs.push_back(value);
-    else
-      options.push_back(fmt::format("--{}={}", name, value));
-  if (runs.size() > kMostWords || !std::ranges::all_of(runs, is_word) ||
-      !std::ranges::all_of(request.parts, is_word))
-    return fail(ErrorKind::usage, "{}: expected names of runs and tasks", clip(request.path));
+  BERTH_TRY(check_names(request, request.parts));
   auto next = request.parts.begin();
   for (const auto word : berth::words(own.words)) {
     if (word == "@") {
@@ -106,13 +73,12 @@ Result<OwnCommand> command_of(const CommandCall& own, const api::Request& reques
     } else if (word == "%") {
       if (fleets.profile.empty()) return fail(ErrorKind::usage, "no --profile was given");
       command.words.push_back(fleets.profile);
-    } else if (word == "?") {
-      command.words.insert(command.words.end(), runs.begin(), runs.end());
     } else {
       command.words.push_back(word == "*" ? *next++ : std::string(word));
     }
   }
-  command.words.insert(command.words.end(), options.begin(), options.end());
+  for (const auto& [name, value] : query)
+    command.words.push_back(fmt::format("--{}={}", name, value));
   command.streams = own.call.answer.find('/') != std::string_view::npos;
   if (command.streams) command.type = own.call.answer.data();  // of a literal
   return command;

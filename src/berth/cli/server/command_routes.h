@@ -1,4 +1,5 @@
-// What is answered by Berth's own commands: runs, tasks, this machine, clusters, plans of fleets.
+// The routes that Berth's own commands still answer, as separate processes: the output and the
+// tables of runs, this machine, clusters, and plans of fleets. run_routes.h has the others.
 #pragma once
 
 #include <string>

@@ -127,8 +127,7 @@ void add_operation(JsonWriter& json, const api::Call& call) {
     add_content(json, call.body);
     json.end();
   }
-  const bool leads_on = call.path == "/open";
-  json.key("responses").object().key(leads_on ? "303" : "200").object();
+  json.key("responses").object().key(fmt::format("{}", call.status)).object();
   json.add("description", call.summary);
   add_content(json, call.answer);
   json.end();

@@ -148,7 +148,7 @@ std::vector<api::Route> page_routes(api::Sessions& sessions, const PageOptions& 
        page},
       {{"GET", "/page.css", Role::none, kPage, "its style", "text/css; charset=utf-8"}, page},
       {{"GET", "/open", Role::none, kViewers, "log in with a link, which is valid once",
-        "text/plain", "", "secret"},
+        "text/plain", "", "secret", 303},
        [&sessions, tls](const Request& request) { return open(sessions, tls, request); }},
       {{"GET", "/v1/session", Role::read, kViewers, "the caller's role", "Session"}, session},
       {{"POST", "/v1/session", Role::read, kViewers, "a cookie in place of the token", "Session"},

@@ -13,9 +13,9 @@
 #include "berth/cli/server/metrics_route.h"
 #include "berth/cli/server/openapi.h"
 #include "berth/cli/server/page_routes.h"
-#include "berth/run/context.h"
-#include "berth/run/find_run.h"
-#include "berth/run/layout.h"
+#include "berth/cli/server/run_routes.h"
+#include "berth/engine/context.h"
+#include "berth/engine/queries.h"
 
 namespace berth::cli {
 namespace {
@@ -51,6 +51,7 @@ Result<int> run_service(os::Env& env, ServiceOptions options) {
   std::vector<api::Route> routes;
   add(routes, page_routes(sessions, {.database = state ? run::database_file(*state) : "",
                                      .tls = !options.listening.certificate.empty()}));
+  add(routes, run_routes(berth));
   add(routes, command_routes(berth, options.fleets));
   const std::size_t first_free = routes.size();
   add(routes, planner.routes());
@@ -94,9 +95,9 @@ Result<int> dashboard(os::Env& env, const DashboardOptions& given) {
   options.fleets = {
       .files = given.fleets, .profile = given.profile, .planner_name = "the server's fleet"};
   if (!given.run.empty()) {
-    BERTH_ASSIGN(const run::Context context, run::open_context(env));
-    BERTH_ASSIGN(const auto run, run::find_run(context, given.run));
-    options.page = "#/runs/" + run.name;
+    BERTH_ASSIGN(auto context, engine::open_context(env));
+    BERTH_ASSIGN(const auto run, engine::details_of(context, given.run, {.tasks = false}));
+    options.page = "#/runs/" + run.shown.record.name;
   }
   return run_service(env, std::move(options));
 }
