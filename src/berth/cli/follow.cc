@@ -6,13 +6,11 @@
 #include <array>
 
 #include "berth/base/text.h"
-#include "berth/cli/failures.h"
 #include "berth/cli/flow_view.h"
 #include "berth/cli/json_output.h"
 #include "berth/cli/print.h"
 #include "berth/cli/screen.h"
 #include "berth/cli/state_line.h"
-#include "berth/cli/trials_view.h"
 #include "berth/engine/detach.h"
 #include "berth/engine/drive.h"
 #include "berth/engine/failures.h"
@@ -21,7 +19,9 @@
 #include "berth/engine/run_record.h"
 #include "berth/engine/run_state.h"
 #include "berth/engine/trials.h"
+#include "berth/render/failures.h"
 #include "berth/render/table.h"
+#include "berth/render/trials.h"
 #include "berth/run/clusters.h"
 #include "berth/run/find_run.h"
 #include "berth/run/run_end.h"
@@ -37,7 +37,7 @@ Status print_failures(run::Context& context, const store::RunRecord& record,
   constexpr std::size_t kMostWhole = 3;
   BERTH_ASSIGN(const auto failures, engine::failures_of(context, record, tasks, render::kMostRows));
   for (std::size_t i = 0; i < failures.size(); ++i)
-    print(i < kMostWhole ? failure_text(failures[i])
+    print(i < kMostWhole ? render::failure_text(failures[i])
                          : fmt::format("{} failed: {}; berth why {}\n", failures[i].id,
                                        failures[i].cause, failures[i].id));
   if (record.counts.failed > static_cast<std::int64_t>(render::kMostRows))
@@ -68,7 +68,7 @@ Status print_flow(const store::RunRecord& record, const std::vector<store::TaskR
 
 Status print_trials(const store::RunRecord& record, const std::vector<store::TaskRecord>& tasks) {
   BERTH_ASSIGN(const auto program, experiment::from_json_text(record.spec_json));
-  print(trials_table(engine::sorted_trials(tasks, program), program, render::kMostRows));
+  print(render::trials_table(engine::sorted_trials(tasks, program), program, render::kMostRows));
   if (tasks.size() > render::kMostRows)
     print(fmt::format("… all {}: berth show {}\n", tasks.size(), record.name));
   return {};

@@ -7,7 +7,6 @@
 #include <string>
 #include <vector>
 
-#include "berth/engine/cache.h"
 #include "berth/machine/capacity.h"
 #include "berth/machine/device_health.h"
 #include "berth/machine/ledger.h"
@@ -72,9 +71,6 @@ std::string run_plan_json(const RunPlan& plan);
 std::string flow_plan_json(const std::string& name, const std::vector<run::StepPlan>& steps,
                            const std::vector<std::size_t>& side_by_side,
                            const std::vector<std::string>& missing_images);
-
-/// {"version":1,…}: what the cache of flows has.
-std::string cache_json(const engine::CacheReport& report);
 
 /// What a machine has, what is free, and who holds the rest.
 struct MachineReport {

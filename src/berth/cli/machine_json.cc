@@ -179,25 +179,6 @@ std::string flow_plan_json(const std::string& name, const std::vector<run::StepP
   return dump(plan) + "\n";
 }
 
-std::string cache_json(const engine::CacheReport& report) {
-  Json object{{"version", 1},
-              {"results", report.results},
-              {"objects", report.usage.objects},
-              {"bytes", report.usage.bytes},
-              {"set_aside", report.usage.damaged}};
-  if (report.damage) {
-    Json list = Json::array();
-    for (const auto& each : *report.damage)
-      list.push_back(Json{{"object", each.object}, {"what", each.what}});
-    object["damaged"] = list;
-  }
-  if (report.collected)
-    object["collected"] = Json{{"results", report.collected->results},
-                               {"objects", report.collected->objects.objects},
-                               {"bytes", report.collected->objects.bytes}};
-  return dump(object) + "\n";
-}
-
 std::string placement_json(const PlacementReport& report) {
   Json remaining = Json::object();
   for (const auto& [count, score] : report.remaining)

@@ -23,6 +23,10 @@ class Output {
   void note(std::string_view text) const {
     if (!is_json_) cli::print(text);
   }
+  /// Prints a line for people on standard error; --json leaves it out.
+  void warn(std::string_view text) const {
+    if (!is_json_) print_error(text);
+  }
   bool is_json() const { return is_json_; }
 
  private:

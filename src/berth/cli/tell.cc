@@ -6,13 +6,13 @@
 #include "berth/cli/json_output.h"
 #include "berth/cli/print.h"
 #include "berth/cli/shared_options.h"
-#include "berth/cli/trials_view.h"
 #include "berth/engine/run_json.h"
 #include "berth/engine/run_record.h"
 #include "berth/engine/run_state.h"
 #include "berth/engine/shown_run.h"
 #include "berth/engine/trials.h"
 #include "berth/experiment/own_point.h"
+#include "berth/render/trials.h"
 #include "berth/run/enqueued.h"
 #include "berth/run/find_run.h"
 #include "berth/run/passive_worker.h"
@@ -194,7 +194,7 @@ Result<int> ask(os::Env& env, const AskOptions& options) {
     } else if (open.empty()) {
       print_error(fmt::format("{} waits for no result: it is {}\n", record.name, shown.state));
     } else {
-      print(trials_table(engine::in_turn(open), program, 0));
+      print(render::trials_table(engine::in_turn(open), program, 0));
       print_error(
           fmt::format("answer with: berth tell {}/{} VALUE\n", record.name, open.front().label));
     }
