@@ -6,11 +6,9 @@
 #include <array>
 
 #include "berth/base/text.h"
-#include "berth/cli/failures.h"
 #include "berth/cli/flow_view.h"
 #include "berth/cli/screen.h"
 #include "berth/cli/state_line.h"
-#include "berth/cli/trials_view.h"
 #include "berth/engine/control.h"
 #include "berth/engine/drive.h"
 #include "berth/engine/flow_steps.h"
@@ -18,7 +16,9 @@
 #include "berth/engine/run_record.h"
 #include "berth/engine/trials.h"
 #include "berth/render/results.h"
+#include "berth/render/failures.h"
 #include "berth/render/table.h"
+#include "berth/render/trials.h"
 
 namespace berth::cli {
 namespace {
@@ -28,7 +28,7 @@ void print_failures(const engine::RunResults& results) {
   constexpr std::size_t kMostWhole = 3;
   const auto& [record, state, used, failures, labels] = results.shown;
   for (std::size_t i = 0; i < failures.size(); ++i)
-    print(i < kMostWhole ? failure_text(failures[i])
+    print(i < kMostWhole ? render::failure_text(failures[i])
                          : fmt::format("{} failed: {}; berth why {}\n", failures[i].id,
                                        failures[i].cause, failures[i].id));
   if (record.counts.failed > static_cast<std::int64_t>(render::kMostRows))
@@ -59,7 +59,7 @@ void print_results(const engine::RunResults& results) {
   if (record.kind == "flow") {
     print(steps_table(engine::step_counts(results.flow, record, tasks)));
   } else {
-    print(trials_table(engine::sorted_trials(tasks, results.program), results.program,
+    print(render::trials_table(engine::sorted_trials(tasks, results.program), results.program,
                        render::kMostRows));
     if (tasks.size() > render::kMostRows)
       print(fmt::format("… all {}: berth show {}\n", tasks.size(), record.name));

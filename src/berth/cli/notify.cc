@@ -1,9 +1,8 @@
 // berth notify: sends the notifications of a run again.
 #include "berth/cli/print.h"
 #include "berth/cli/shared_options.h"
+#include "berth/engine/context.h"
 #include "berth/engine/notifications.h"
-#include "berth/run/context.h"
-#include "berth/run/find_run.h"
 
 namespace berth::cli {
 namespace {
@@ -26,8 +25,8 @@ struct NotifyOptions {
 
 Result<int> notify(os::Env& env, const NotifyOptions& options) {
   os::install_stop_signals();
-  BERTH_ASSIGN(run::Context context, run::open_context(env));
-  BERTH_ASSIGN(const auto record, run::find_run(context, options.run));
+  BERTH_ASSIGN(auto context, engine::open_context(env));
+  BERTH_ASSIGN(const auto record, engine::find_run(context, options.run));
   const engine::NotificationRequest request{
       .event = *exec::Notify::kEventNames.value(options.event),
       .task = options.task,

@@ -8,7 +8,6 @@
 #include "berth/cli/shared_options.h"
 #include "berth/error.h"
 #include "berth/render/plan_report.h"
-#include "berth/run/find_run.h"
 
 namespace berth::cli {
 namespace {
@@ -48,8 +47,8 @@ Result<render::Document> report_of_fleet(os::Env& env, const std::string& path) 
 
 Result<render::Document> page_of(os::Env& env, const std::string& what) {
   if (what.find('/') != std::string::npos) return report_of_fleet(env, what);
-  BERTH_ASSIGN(run::Context context, run::open_context(env));
-  const auto record = run::find_run(context, what);
+  BERTH_ASSIGN(auto context, engine::open_context(env));
+  const auto record = engine::find_run(context, what);
   if (record) return report_of_run(context, *record);
   if (env.status(what)) return report_of_fleet(env, what);
   return std::unexpected(record.error());

@@ -6,12 +6,11 @@
 #include "berth/base/text.h"
 #include "berth/base/units.h"
 #include "berth/base/url.h"
-#include "berth/cli/failures.h"
 #include "berth/cli/flow_view.h"
 #include "berth/cli/json_output.h"
-#include "berth/cli/trials_view.h"
 #include "berth/engine/failures.h"
 #include "berth/engine/flow_steps.h"
+#include "berth/engine/queries.h"
 #include "berth/engine/run_json.h"
 #include "berth/engine/run_record.h"
 #include "berth/engine/run_state.h"
@@ -20,7 +19,8 @@
 #include "berth/experiment/importance.h"
 #include "berth/experiment/own_point.h"
 #include "berth/experiment/population.h"
-#include "berth/run/run_labels.h"
+#include "berth/render/failures.h"
+#include "berth/render/trials.h"
 
 namespace berth::cli {
 namespace {
@@ -30,7 +30,7 @@ constexpr std::size_t kMostLanes = 32, kMostTaskSpans = 3000;
 constexpr std::uint64_t kImportanceSeed = 1;
 
 struct ReportedRun {
-  run::Context& context;
+  engine::Context& context;
   const store::RunRecord& record;
   std::vector<store::TaskRecord> tasks;
   experiment::Program program;  // an empty one for a flow
@@ -53,7 +53,7 @@ bool spreads(const std::vector<double>& values) {
 
 render::Section summary(const ReportedRun& run, os::Env& env) {
   const auto& record = run.record;
-  const auto asked = run::invocation_of(record);
+  const auto asked = engine::asked_of(record);
   std::string command = asked.program;
   for (const auto& argument : asked.arguments) command += " " + shell_quote(argument);
   render::Table facts({"", ""});
@@ -69,7 +69,7 @@ render::Section summary(const ReportedRun& run, os::Env& env) {
   if (record.started && record.ended) add("duration", took(record.started, record.ended));
   add("command", command);
   add("directory", record.directory);
-  add("labels", exec::to_text(run::labels_of(record)));
+  add("labels", exec::to_text(asked.labels));
   render::Section section{"Summary", {std::move(facts)}};
   return section;
 }
@@ -314,7 +314,7 @@ render::Section timeline(const ReportedRun& run) {
 
 }  // namespace
 
-Result<render::Document> report_of_run(run::Context& context, const store::RunRecord& record) {
+Result<render::Document> report_of_run(engine::Context& context, const store::RunRecord& record) {
   os::Env& env = *context.env;
   BERTH_ASSIGN(auto tasks, context.store->tasks(record.id));
   BERTH_ASSIGN(auto program, engine::program_of(record));

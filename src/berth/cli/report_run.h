@@ -1,13 +1,13 @@
 // What a report says of a run: what it came to, what failed, where its time went.
 #pragma once
 
+#include "berth/engine/context.h"
 #include "berth/render/document.h"
-#include "berth/run/context.h"
 #include "berth/store/store.h"
 
 namespace berth::cli {
 
 /// Errors: those of the store; corrupt, where the run's record cannot be read.
-Result<render::Document> report_of_run(run::Context& context, const store::RunRecord& record);
+Result<render::Document> report_of_run(engine::Context& context, const store::RunRecord& record);
 
 }  // namespace berth::cli

@@ -8,7 +8,7 @@
 #include "berth/cli/print.h"
 #include "berth/cli/shared_options.h"
 #include "berth/cli/state_line.h"
-#include "berth/cli/trials_view.h"
+#include "berth/engine/context.h"
 #include "berth/engine/flow_steps.h"
 #include "berth/engine/queries.h"
 #include "berth/engine/run_json.h"
@@ -16,7 +16,7 @@
 #include "berth/engine/run_state.h"
 #include "berth/engine/trials.h"
 #include "berth/render/table.h"
-#include "berth/run/run_labels.h"
+#include "berth/render/trials.h"
 
 namespace berth::cli {
 namespace {
@@ -127,16 +127,16 @@ std::string usage_line(const std::vector<store::Usage>& used) {
 
 /// What was asked for, and what the run is called by.
 std::string asked_line(const store::RunRecord& record) {
-  const auto asked = run::invocation_of(record);
+  const auto asked = engine::asked_of(record);
   std::string text = "program " + clip(asked.program, 200);
   for (const auto& argument : asked.arguments) text += " " + clip(shell_quote(argument), 200);
-  if (const auto labels = exec::to_text(run::labels_of(record)); !labels.empty())
+  if (const auto labels = exec::to_text(asked.labels); !labels.empty())
     text += "\nlabels " + labels;
   return text + "\n";
 }
 
 Result<int> overview(os::Env& env, const OverviewOptions& options) {
-  BERTH_ASSIGN(run::Context context, run::open_context(env));
+  BERTH_ASSIGN(auto context, engine::open_context(env));
   BERTH_ASSIGN(auto runs, engine::list_runs(context, false));
   const std::size_t all = runs.size();
   std::erase_if(runs, [](const auto& run) { return !engine::is_under_way(run.state); });
@@ -152,7 +152,7 @@ Result<int> overview(os::Env& env, const OverviewOptions& options) {
 }
 
 Result<int> list_runs(os::Env& env, const RunsOptions& options) {
-  BERTH_ASSIGN(run::Context context, run::open_context(env));
+  BERTH_ASSIGN(auto context, engine::open_context(env));
   BERTH_ASSIGN(auto runs, engine::list_runs(context, options.json || !options.labels.empty()));
   for (const auto& label : options.labels)
     std::erase_if(
@@ -183,7 +183,7 @@ std::string curves_json(const engine::RunDetails& run, const std::vector<engine:
   return json.end().end().take() + "\n";
 }
 
-Result<std::string> charts_of(run::Context& context, const engine::RunDetails& run,
+Result<std::string> charts_of(engine::Context& context, const engine::RunDetails& run,
                               const std::string& wanted) {
   const auto& [record, tasks, program] = std::tie(run.shown.record, run.tasks, run.program);
   if (!program.goal) return fail(ErrorKind::invalid, "{} has no goal to draw", record.name);
@@ -193,14 +193,14 @@ Result<std::string> charts_of(run::Context& context, const engine::RunDetails& r
     return fail(ErrorKind::invalid, "--chart: no parameter is called '{}'; the parameters are {}",
                 clip(wanted), clip(join(parameters, ", "), 400));
   std::vector<std::string> charts;
-  if (wanted.empty() || wanted == "history") charts.push_back(score_chart(tasks, program));
+  if (wanted.empty() || wanted == "history") charts.push_back(render::score_chart(tasks, program));
   if (wanted.empty() || wanted == "curves") {
     BERTH_ASSIGN(const auto curves, engine::leading_curves(context, run, kLeadingCurves));
-    charts.push_back(curve_chart(curves, program));
+    charts.push_back(render::curve_chart(curves, program));
   }
   for (const auto& parameter : parameters)
     if (wanted.empty() || wanted == parameter)
-      charts.push_back(scatter_chart(tasks, program, parameter));
+      charts.push_back(render::scatter_chart(tasks, program, parameter));
   std::erase(charts, "");
   if (charts.empty())
     return fail(ErrorKind::busy, "{}: too few trials have finished with a value of {} to draw that",
@@ -210,8 +210,8 @@ Result<std::string> charts_of(run::Context& context, const engine::RunDetails& r
 
 Result<int> show(os::Env& env, const ShowOptions& options) {
   if (!engine::parse_task_path(options.run).task.empty())
-    return explain(env, options.run, options.json);
-  BERTH_ASSIGN(run::Context context, run::open_context(env));
+    return explain(env, options.run, options.output);
+  BERTH_ASSIGN(auto context, engine::open_context(env));
   BERTH_ASSIGN(const auto run,
                engine::details_of(context, options.run,
                                   {.tasks = !options.json || !options.summary || options.chart,
@@ -255,13 +255,13 @@ Result<int> show(os::Env& env, const ShowOptions& options) {
     if (!options.csv)
       print(engine::show_json(shown, order, &all));
     else if (options.raw)
-      print_exact(trials_csv(record, order, true));
+      print_exact(render::trials_csv(record, order, true));
     else
-      print(trials_csv(record, order, false));
+      print(render::trials_csv(record, order, false));
     return 0;
   }
-  if (!options.summary) print(trials_table(order, program, 0));
-  if (const std::string chart = score_chart(tasks, program); !chart.empty())
+  if (!options.summary) print(render::trials_table(order, program, 0));
+  if (const std::string chart = render::score_chart(tasks, program); !chart.empty())
     print("\n" + chart + "\n");
   print_state_line(record, shown.state);
   print(engine::best_text(record, tasks, program));
@@ -274,7 +274,7 @@ Result<int> show(os::Env& env, const ShowOptions& options) {
 }
 
 Result<int> show_best(os::Env& env, const BestOptions& options) {
-  BERTH_ASSIGN(run::Context context, run::open_context(env));
+  BERTH_ASSIGN(auto context, engine::open_context(env));
   BERTH_ASSIGN(const auto best, engine::best_of(context, options.run));
   if (options.json) {
     print(engine::task_json(best.record, best.task, best.program));
@@ -283,7 +283,7 @@ Result<int> show_best(os::Env& env, const BestOptions& options) {
   print(engine::best_line(best.record, best.task, best.program));
   if (!best.front.empty())
     print("\nthe Pareto front (no trial is better in all goals):\n" +
-          render::to_text(trials_table(engine::in_turn(best.front), best.program, 0)));
+          render::to_text(render::trials_table(engine::in_turn(best.front), best.program, 0)));
   return 0;
 }
 

@@ -1,13 +1,13 @@
 #include "berth/cli/shared_options.h"
 
 #include "berth/base/units.h"
-#include "berth/run/context.h"
+#include "berth/engine/context.h"
 
 namespace berth::cli {
 
 Status replace_last_run(os::Env& env, std::string& reference) {
   if (reference != kLastRun && !reference.starts_with(std::string(kLastRun) + "/")) return {};
-  BERTH_ASSIGN(const run::Context context, run::open_context(env));
+  BERTH_ASSIGN(const auto context, engine::open_context(env));
   BERTH_ASSIGN(const auto runs, context.store->runs());
   if (runs.empty())
     return fail(ErrorKind::not_found, "{}: there are no runs yet; start one with berth run FILE",

@@ -8,10 +8,9 @@
 #include "berth/cli/options.h"
 #include "berth/cli/print.h"
 #include "berth/cli/shared_options.h"
-#include "berth/engine/run_record.h"
+#include "berth/engine/context.h"
+#include "berth/engine/queries.h"
 #include "berth/exec/leftovers.h"
-#include "berth/run/find_run.h"
-#include "berth/run/task_report.h"
 
 namespace berth::cli {
 namespace {
@@ -34,13 +33,9 @@ struct ShellOptions {
 };
 
 Result<int> open_shell(os::Env& env, const ShellOptions& options) {
-  BERTH_ASSIGN(run::Context context, run::open_context(env));
-  const engine::TaskPath path = engine::parse_task_path(options.path);
-  BERTH_ASSIGN(const auto record, run::find_run(context, path.run));
-  BERTH_ASSIGN(const auto task,
-               run::find_task(context, record, path.task.empty() ? "1" : path.task));
-  BERTH_ASSIGN(const auto report, run::report_of(context, record, task));
-  const std::string id = record.name + "/" + task.label;
+  BERTH_ASSIGN(auto context, engine::open_context(env));
+  BERTH_ASSIGN(const auto task, engine::task_place(context, options.path));
+  const auto& [id, report] = task;
   if (report.directory.empty())
     return fail(ErrorKind::not_found,
                 "{}: its directory is not on this machine: it ran on another machine, or did not "

@@ -2,9 +2,9 @@
 #include "berth/base/text.h"
 #include "berth/cli/output.h"
 #include "berth/cli/shared_options.h"
-#include "berth/cli/trials_view.h"
 #include "berth/engine/outside_trials.h"
 #include "berth/render/outside_trials.h"
+#include "berth/render/trials.h"
 
 namespace berth::cli {
 namespace {
@@ -74,7 +74,7 @@ Result<int> ask(os::Env& env, const AskOptions& options) {
   options.output.print(*waiting, [&] {
     return trials.empty()
                ? ""
-               : render::to_text(trials_table(engine::in_turn(trials), program, 0), view());
+               : render::to_text(render::trials_table(engine::in_turn(trials), program, 0), view());
   });
   options.output.hint(
       trials.empty() ? fmt::format("{} waits for no result: it is {}\n", run.record.name, run.state)

@@ -3,9 +3,9 @@
 #include "berth/cli/print.h"
 #include "berth/cli/shared_options.h"
 #include "berth/cli/state_line.h"
+#include "berth/engine/context.h"
 #include "berth/engine/queries.h"
 #include "berth/engine/run_json.h"
-#include "berth/run/run_end.h"
 
 namespace berth::cli {
 namespace {
@@ -29,7 +29,7 @@ Result<int> wait(os::Env& env, const WaitOptions& options) {
     if (!timeout) return std::unexpected(within("--timeout", timeout.error()));
     until = env.now() + *timeout;
   }
-  BERTH_ASSIGN(run::Context context, run::open_context(env));
+  BERTH_ASSIGN(auto context, engine::open_context(env));
   os::install_stop_signals();
   const auto run = engine::wait_for(context, options.run, until);
   if (!run && run.error().kind == ErrorKind::interrupted) return exit_code(ErrorKind::interrupted);
@@ -38,7 +38,7 @@ Result<int> wait(os::Env& env, const WaitOptions& options) {
     print(engine::runs_json({*run}));
   else
     print_state_line(run->record, run->state);
-  return run::exit_code_of(*context.store, run->record);
+  return engine::exit_code_of(context, run->record);
 }
 
 }  // namespace

@@ -1,11 +1,15 @@
-// What the functions of the engine work on: the store, the state directory and the environment.
+// What the functions of the engine work on: the store, the state directory and the environment, and
+// how a client looks up a run by its name.
 #pragma once
 
 #include "berth/run/context.h"
+#include "berth/run/find_run.h"
 
 namespace berth::engine {
 
 using run::Context;
+using run::find_run;
+using run::find_task;
 using run::open_context;
 using run::state_directory;
 

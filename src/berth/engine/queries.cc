@@ -5,6 +5,7 @@
 #include "berth/engine/run_record.h"
 #include "berth/engine/run_state.h"
 #include "berth/run/find_run.h"
+#include "berth/run/run_end.h"
 #include "berth/run/run_labels.h"
 
 namespace berth::engine {
@@ -138,6 +139,23 @@ Result<std::vector<Curve>> curves_of(run::Context& context, const RunDetails& ru
   keep_first(cut, most);
   shown.insert(shown.end(), cut.begin(), cut.end());
   return read_curves(context, run, shown);
+}
+
+Result<TaskPlace> task_place(run::Context& context, std::string_view path) {
+  const auto [run_name, label] = parse_task_path(path);
+  BERTH_ASSIGN(const auto run, run::find_run(context, run_name));
+  BERTH_ASSIGN(const auto task, run::find_task(context, run, label.empty() ? "1" : label));
+  BERTH_ASSIGN(auto report, run::report_of(context, run, task));
+  return TaskPlace{run.name + "/" + task.label, std::move(report)};
+}
+
+Asked asked_of(const store::RunRecord& run) {
+  auto invocation = run::invocation_of(run);
+  return {std::move(invocation.program), std::move(invocation.arguments), run::labels_of(run)};
+}
+
+Result<int> exit_code_of(run::Context& context, const store::RunRecord& run) {
+  return run::exit_code_of(*context.store, run);
 }
 
 }  // namespace berth::engine

@@ -6,11 +6,14 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "berth/engine/shown_run.h"
 #include "berth/engine/trials.h"
+#include "berth/exec/labels.h"
 #include "berth/run/context.h"
+#include "berth/run/task_report.h"
 
 namespace berth::engine {
 
@@ -44,6 +47,27 @@ Result<BestTrial> best_of(run::Context& context, const std::string& name);
 /// died; interrupted by a stop signal.
 Result<ShownRun> wait_for(run::Context& context, const std::string& name,
                           std::optional<Mono> until);
+
+/// Where a task ran, and with which command and environment.
+struct TaskPlace {
+  std::string id;  ///< "count-2/map/A"
+  run::TaskReport report;
+};
+/// `path`: "RUN/TASK"; "RUN" is its first task. Errors: not_found.
+Result<TaskPlace> task_place(run::Context& context, std::string_view path);
+
+/// The program or file, arguments and labels of a run, as it was submitted. URLs are without their
+/// secrets.
+struct Asked {
+  std::string program;
+  std::vector<std::string> arguments;
+  exec::Labels labels;
+};
+Asked asked_of(const store::RunRecord& run);
+
+/// The exit code of a run that ended, the same for `run`, `resume`, `retry` and `wait`: 0 done, 1
+/// failed, 3 stopped, 130 stopped by Ctrl-C, or that of its command.
+Result<int> exit_code_of(run::Context& context, const store::RunRecord& run);
 
 /// What a trial has reported of the goal's metric.
 struct Curve {

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "berth/base/text.h"
+#include "berth/base/units.h"
 #include "berth/base/url.h"
 #include "berth/engine/run_record.h"
 #include "berth/experiment/constraint.h"

@@ -3,6 +3,7 @@
 // so output of a task or a file's name cannot become markup.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <variant>

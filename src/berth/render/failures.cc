@@ -1,9 +1,9 @@
-#include "berth/cli/failures.h"
+#include "berth/render/failures.h"
 
 #include "berth/base/text.h"
 #include "berth/engine/failures.h"
 
-namespace berth::cli {
+namespace berth::render {
 
 std::string report_text(const run::TaskReport& report) {
   std::string text;
@@ -22,4 +22,4 @@ std::string failure_text(const engine::Failure& failure) {
                      report_text(failure.report), failure.id, failure.id);
 }
 
-}  // namespace berth::cli
+}  // namespace berth::render

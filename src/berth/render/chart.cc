@@ -5,10 +5,10 @@
 
 #include "berth/base/text.h"
 #include "berth/base/units.h"
-#include "berth/cli/trials_view.h"
 #include "berth/engine/trials.h"
+#include "berth/render/trials.h"
 
-namespace berth::cli {
+namespace berth::render {
 namespace {
 
 constexpr std::size_t kColumns = 64, kRows = 8;
@@ -17,15 +17,15 @@ constexpr std::size_t kMany = 20;  // from here on the worst quarter does not st
 /// Positive scores that span more than this are drawn by their logarithm.
 constexpr double kWide = 1000;
 
-struct Point {
+struct ScoredPoint {
   std::int64_t trial = 0;
   double score = 0;
   bool best = false;  // the best of all trials up to this one
 };
 
-std::vector<Point> points_of(const std::vector<store::TaskRecord>& tasks,
-                             const experiment::Program& program) {
-  std::vector<Point> points;
+std::vector<ScoredPoint> points_of(const std::vector<store::TaskRecord>& tasks,
+                                   const experiment::Program& program) {
+  std::vector<ScoredPoint> points;
   std::optional<double> best;
   for (const auto& task : tasks) {
     const auto score = engine::score_of(task, program);
@@ -53,7 +53,7 @@ struct Scale {
   }
 };
 
-Scale scale_of(const std::vector<Point>& points, bool maximize) {
+Scale scale_of(const std::vector<ScoredPoint>& points, bool maximize) {
   std::vector<double> scores;
   for (const auto& point : points) scores.push_back(point.score);
   std::ranges::sort(scores);
@@ -188,7 +188,7 @@ std::string score_chart(const std::vector<store::TaskRecord>& tasks,
 std::string scatter_chart(const std::vector<store::TaskRecord>& tasks,
                           const experiment::Program& program, const std::string& parameter) {
   if (!program.goal) return "";
-  std::vector<Point> points;
+  std::vector<ScoredPoint> points;
   std::vector<std::string> texts;
   std::vector<double> numbers;
   for (const auto& point : points_of(tasks, program)) {
@@ -222,7 +222,7 @@ std::string scatter_chart(const std::vector<store::TaskRecord>& tasks,
 std::string curve_chart(const std::vector<engine::Curve>& curves,
                         const experiment::Program& program) {
   if (!program.goal) return "";
-  std::vector<Point> points;
+  std::vector<ScoredPoint> points;
   std::size_t steps = 0;
   for (const auto& curve : curves) {
     for (const double value : curve.values) points.push_back({0, value, false});
@@ -242,4 +242,4 @@ std::string curve_chart(const std::vector<engine::Curve>& curves,
                      ends("1", fmt::format("{}", steps), canvas.columns()));
 }
 
-}  // namespace berth::cli
+}  // namespace berth::render

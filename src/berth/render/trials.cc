@@ -1,4 +1,4 @@
-#include "berth/cli/trials_view.h"
+#include "berth/render/trials.h"
 
 #include <algorithm>
 #include <set>
@@ -11,7 +11,7 @@
 #include "berth/experiment/constraint.h"
 #include "berth/experiment/space.h"
 
-namespace berth::cli {
+namespace berth::render {
 namespace {
 
 constexpr std::size_t kMostMetrics = 6, kMostParams = 24;  // of a table; --csv and --json have all
@@ -22,8 +22,8 @@ std::string time_text(const std::optional<Wall>& time) {
 
 }  // namespace
 
-render::Table trials_table(const engine::Order& trials, const experiment::Program& program,
-                           std::size_t most) {
+Table trials_table(const engine::Order& trials, const experiment::Program& program,
+                   std::size_t most) {
   auto params = engine::parameter_names(trials);
   params.resize(std::min(params.size(), kMostParams));
   std::vector<std::string> metrics;  // the goal first
@@ -33,14 +33,14 @@ render::Table trials_table(const engine::Order& trials, const experiment::Progra
   for (const auto& name : engine::metric_names(trials))
     if (metrics.size() < kMostMetrics) engine::add_new(metrics, name);
 
-  std::vector<render::Column> head{"task"};
+  std::vector<Column> head{"task"};
   head.insert(head.end(), params.begin(), params.end());
   head.insert(head.end(), metrics.begin(), metrics.end());
   const engine::Order best = engine::front_of(trials, program);
   const std::set<const store::TaskRecord*> front(best.begin(), best.end());
   if (!front.empty()) head.emplace_back("front");
   head.insert(head.end(), {"time", "state"});
-  render::Table table(head);
+  Table table(head);
   for (const auto* task : trials) {
     if (most > 0 && most-- == 1 && trials.back() != task) break;
     std::vector<std::string> row{task->label};
@@ -70,11 +70,11 @@ render::Table trials_table(const engine::Order& trials, const experiment::Progra
 std::string trials_csv(const store::RunRecord& run, const engine::Order& trials, bool raw) {
   const auto params = engine::parameter_names(trials);
   const auto metrics = engine::metric_names(trials);
-  std::vector<render::Column> head{"id", "state", "attempts", "exit_code", "cause"};
+  std::vector<Column> head{"id", "state", "attempts", "exit_code", "cause"};
   for (const auto& name : params) head.push_back("params." + name);
   for (const auto& name : metrics) head.push_back("metrics." + name);
   head.insert(head.end(), {"started", "ended", "seconds", "host"});
-  render::Table table(std::move(head));
+  Table table(std::move(head));
   for (const auto* task : trials) {
     std::vector<std::string> row{
         run.name + "/" + task->label, std::string(store::name(task->state)),
@@ -95,7 +95,7 @@ std::string trials_csv(const store::RunRecord& run, const engine::Order& trials,
                 task->host});
     table.add(std::move(row));
   }
-  return render::to_csv(table, raw);
+  return to_csv(table, raw);
 }
 
-}  // namespace berth::cli
+}  // namespace berth::render

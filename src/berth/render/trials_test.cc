@@ -1,11 +1,11 @@
-#include "berth/cli/trials_view.h"
+#include "berth/render/trials.h"
 #include "berth/engine/trials.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
-namespace berth::cli {
+namespace berth::render {
 namespace {
 
 /// Trials whose metrics are these pairs: a to be great, b to be small.
@@ -62,7 +62,7 @@ TEST(Front, IsThatOfBruteForce) {
 TEST(Front, IsMarkedInTheTable) {
   const Trials trials({{1, 1}, {2, 2}, {1, 2}});
   const auto text =
-      render::to_text(render::trials_table(engine::sorted_trials(trials.tasks, trials.program), trials.program, 0));
+      to_text(trials_table(engine::sorted_trials(trials.tasks, trials.program), trials.program, 0));
   EXPECT_EQ(text,
             "task  a  b  front  time  state\n"
             "   2  2  2  *         -  done\n"
@@ -71,4 +71,4 @@ TEST(Front, IsMarkedInTheTable) {
 }
 
 }  // namespace
-}  // namespace berth::cli
+}  // namespace berth::render

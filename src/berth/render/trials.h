@@ -7,12 +7,12 @@
 #include "berth/engine/queries.h"
 #include "berth/render/table.h"
 
-namespace berth::cli {
+namespace berth::render {
 
 /// A table of at most `most` rows (0: all of them). Under several goals a star marks each trial of
 /// the front.
-render::Table trials_table(const engine::Order& trials, const experiment::Program& program,
-                           std::size_t most);
+Table trials_table(const engine::Order& trials, const experiment::Program& program,
+                   std::size_t most);
 /// CSV with a line for each trial and the names of --json as its columns:
 /// task,state,…,params.lr,…,metrics.loss,…. An apostrophe precedes text that a spreadsheet would
 /// run as a formula, unless `raw`.
@@ -30,4 +30,4 @@ std::string scatter_chart(const std::vector<store::TaskRecord>& tasks,
 std::string curve_chart(const std::vector<engine::Curve>& curves,
                         const experiment::Program& program);
 
-}  // namespace berth::cli
+}  // namespace berth::render

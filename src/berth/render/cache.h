@@ -1,0 +1,15 @@
+// The cache of flows, as text and JSON.
+#pragma once
+
+#include <string>
+
+#include "berth/engine/cache.h"
+#include "berth/render/table.h"
+
+namespace berth::render {
+
+std::string to_text(const engine::CacheReport& report, const View& view);
+/// {"version":1,…}: what the cache contains, and what was verified or removed.
+std::string to_json(const engine::CacheReport& report);
+
+}  // namespace berth::render
