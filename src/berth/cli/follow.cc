@@ -6,7 +6,6 @@
 #include <array>
 
 #include "berth/base/text.h"
-#include "berth/cli/flow_view.h"
 #include "berth/cli/screen.h"
 #include "berth/cli/state_line.h"
 #include "berth/engine/control.h"
@@ -15,8 +14,9 @@
 #include "berth/engine/results.h"
 #include "berth/engine/run_record.h"
 #include "berth/engine/trials.h"
-#include "berth/render/results.h"
 #include "berth/render/failures.h"
+#include "berth/render/flow_graph.h"
+#include "berth/render/results.h"
 #include "berth/render/table.h"
 #include "berth/render/trials.h"
 
@@ -57,10 +57,10 @@ void print_results(const engine::RunResults& results) {
     return;
   }
   if (record.kind == "flow") {
-    print(steps_table(engine::step_counts(results.flow, record, tasks)));
+    print(render::steps_table(engine::step_counts(results.flow, record, tasks)));
   } else {
     print(render::trials_table(engine::sorted_trials(tasks, results.program), results.program,
-                       render::kMostRows));
+                               render::kMostRows));
     if (tasks.size() > render::kMostRows)
       print(fmt::format("… all {}: berth show {}\n", tasks.size(), record.name));
   }

@@ -4,10 +4,10 @@
 #include "berth/cli/fleet_input.h"
 #include "berth/cli/options.h"
 #include "berth/cli/print.h"
-#include "berth/cli/report_run.h"
 #include "berth/cli/shared_options.h"
 #include "berth/error.h"
 #include "berth/render/plan_report.h"
+#include "berth/render/run_report.h"
 
 namespace berth::cli {
 namespace {
@@ -49,7 +49,7 @@ Result<render::Document> page_of(os::Env& env, const std::string& what) {
   if (what.find('/') != std::string::npos) return report_of_fleet(env, what);
   BERTH_ASSIGN(auto context, engine::open_context(env));
   const auto record = engine::find_run(context, what);
-  if (record) return report_of_run(context, *record);
+  if (record) return render::report_of_run(context, *record);
   if (env.status(what)) return report_of_fleet(env, what);
   return std::unexpected(record.error());
 }

@@ -3,8 +3,6 @@
 #include "berth/base/text.h"
 #include "berth/base/units.h"
 #include "berth/cli/explain.h"
-#include "berth/cli/flow_view.h"
-#include "berth/cli/json_output.h"
 #include "berth/cli/print.h"
 #include "berth/cli/shared_options.h"
 #include "berth/cli/state_line.h"
@@ -15,6 +13,7 @@
 #include "berth/engine/run_record.h"
 #include "berth/engine/run_state.h"
 #include "berth/engine/trials.h"
+#include "berth/render/flow_graph.h"
 #include "berth/render/table.h"
 #include "berth/render/trials.h"
 
@@ -223,9 +222,9 @@ Result<int> show(os::Env& env, const ShowOptions& options) {
       return fail(ErrorKind::usage, "{} is not a flow: it has no graph", record.name);
     BERTH_ASSIGN(const auto flow, engine::flow_of(record));
     const auto steps = engine::step_counts(flow, record, tasks);
-    print(options.json              ? graph_json(flow, steps, tasks)
-          : *options.graph == "dot" ? graph_dot(flow, steps)
-                                    : graph_text(flow, steps));
+    print(options.json              ? render::graph_json(flow, steps, tasks)
+          : *options.graph == "dot" ? render::graph_dot(flow, steps)
+                                    : render::graph_text(flow, steps));
     return 0;
   }
   if (options.chart && options.json && *options.chart == "curves") {

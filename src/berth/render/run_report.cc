@@ -1,4 +1,4 @@
-#include "berth/cli/report_run.h"
+#include "berth/render/run_report.h"
 
 #include <algorithm>
 #include <cmath>
@@ -6,8 +6,6 @@
 #include "berth/base/text.h"
 #include "berth/base/units.h"
 #include "berth/base/url.h"
-#include "berth/cli/flow_view.h"
-#include "berth/cli/json_output.h"
 #include "berth/engine/failures.h"
 #include "berth/engine/flow_steps.h"
 #include "berth/engine/queries.h"
@@ -20,9 +18,10 @@
 #include "berth/experiment/own_point.h"
 #include "berth/experiment/population.h"
 #include "berth/render/failures.h"
+#include "berth/render/flow_graph.h"
 #include "berth/render/trials.h"
 
-namespace berth::cli {
+namespace berth::render {
 namespace {
 
 constexpr std::size_t kMostTrials = 20, kMostFailures = 20, kMostCurvesOfReport = 5;
@@ -51,12 +50,12 @@ bool spreads(const std::vector<double>& values) {
   return least > 0 && most / least >= 100;
 }
 
-render::Section summary(const ReportedRun& run, os::Env& env) {
+Section summary(const ReportedRun& run, os::Env& env) {
   const auto& record = run.record;
   const auto asked = engine::asked_of(record);
   std::string command = asked.program;
   for (const auto& argument : asked.arguments) command += " " + shell_quote(argument);
-  render::Table facts({"", ""});
+  Table facts({"", ""});
   const auto add = [&](std::string name, std::string value) {
     if (!value.empty()) facts.add({std::move(name), std::move(value)});
   };
@@ -70,14 +69,14 @@ render::Section summary(const ReportedRun& run, os::Env& env) {
   add("command", command);
   add("directory", record.directory);
   add("labels", exec::to_text(asked.labels));
-  render::Section section{"Summary", {std::move(facts)}};
+  Section section{"Summary", {std::move(facts)}};
   return section;
 }
 
-Result<render::Section> resources(const ReportedRun& run) {
-  render::Section section{"Resources", {}};
+Result<Section> resources(const ReportedRun& run) {
+  Section section{"Resources", {}};
   BERTH_ASSIGN(const auto used, run.context.store->usage(run.record.id));
-  render::Table table({"resource", "allocated, unit-minutes"});
+  Table table({"resource", "allocated, unit-minutes"});
   for (const auto& [name, minutes] : engine::resource_minutes(used)) {
     const bool bytes = measure(name) == Measure::bytes;
     table.add({bytes ? name + " (GiB)" : name,
@@ -87,35 +86,33 @@ Result<render::Section> resources(const ReportedRun& run) {
   return section;
 }
 
-Result<render::Section> failures(const ReportedRun& run) {
-  render::Section section{"Failures", {}};
+Result<Section> failures(const ReportedRun& run) {
+  Section section{"Failures", {}};
   BERTH_ASSIGN(const auto failed,
                engine::failures_of(run.context, run.record, run.tasks, kMostFailures));
   if (failed.empty()) return section;
-  render::Table table({"task", "cause", "attempts"});
+  Table table({"task", "cause", "attempts"});
   for (const auto& each : failed)
     table.add({each.id, each.cause, fmt::format("{}", each.attempts)});
   section.parts.emplace_back(std::move(table));
   const auto all = static_cast<std::size_t>(run.record.counts.failed);
   if (all > failed.size())
-    section.parts.emplace_back(
-        render::Text{fmt::format("The first {} of {}.", failed.size(), all)});
+    section.parts.emplace_back(Text{fmt::format("The first {} of {}.", failed.size(), all)});
   for (const auto& each : failed) {
     std::string text = "$ " + each.report.command;
     for (const auto& line : each.report.last_lines) text += "\n" + line;
-    section.parts.emplace_back(render::Text{each.id + ": " + each.cause});
-    section.parts.emplace_back(render::Verbatim{std::move(text)});
+    section.parts.emplace_back(Text{each.id + ": " + each.cause});
+    section.parts.emplace_back(Verbatim{std::move(text)});
   }
   return section;
 }
 
-render::Plot history(const ReportedRun& run) {
+Plot history(const ReportedRun& run) {
   const auto& goal = *run.program.goal;
-  render::Plot plot{.title = fmt::format("{} of each trial, and the best so far", goal.metric),
-                    .x = {"trial"},
-                    .y = {.name = goal.metric,
-                          .cut = goal.maximize ? render::Axis::Cut::low : render::Axis::Cut::high}};
-  render::Plot::Line best{.name = "best so far", .points = {}, .steps = true};
+  Plot plot{.title = fmt::format("{} of each trial, and the best so far", goal.metric),
+            .x = {"trial"},
+            .y = {.name = goal.metric, .cut = goal.maximize ? Axis::Cut::low : Axis::Cut::high}};
+  Plot::Line best{.name = "best so far", .points = {}, .steps = true};
   std::vector<double> scores;
   for (const auto& task : run.tasks) {
     const auto score = engine::score_of(task, run.program);
@@ -133,15 +130,15 @@ render::Plot history(const ReportedRun& run) {
   return plot;
 }
 
-Result<render::Plot> learning_curves(const ReportedRun& run, const engine::Order& order) {
+Result<Plot> learning_curves(const ReportedRun& run, const engine::Order& order) {
   const auto& goal = *run.program.goal;
-  render::Plot plot{.title = fmt::format("Learning curves of the best trials: {}", goal.metric),
-                    .x = {"report"},
-                    .y = {goal.metric}};
+  Plot plot{.title = fmt::format("Learning curves of the best trials: {}", goal.metric),
+            .x = {"report"},
+            .y = {goal.metric}};
   for (const auto* task : order) {
     if (plot.lines.size() == kMostCurvesOfReport || !engine::score_of(*task, run.program)) break;
     BERTH_ASSIGN(const auto metrics, run.context.store->metrics(run.record.id, task->number));
-    render::Plot::Line line{.name = task->label, .points = {}};
+    Plot::Line line{.name = task->label, .points = {}};
     for (const auto& metric : metrics)
       if (metric.token == task->token && metric.name == goal.metric)
         line.points.push_back({static_cast<double>(line.points.size() + 1), metric.value});
@@ -150,9 +147,9 @@ Result<render::Plot> learning_curves(const ReportedRun& run, const engine::Order
   return plot;
 }
 
-render::Table leading_trials(const engine::Order& order) {
+Table leading_trials(const engine::Order& order) {
   const auto params = engine::parameter_names(order), metrics = engine::metric_names(order);
-  render::Table table({"trial"});
+  Table table({"trial"});
   table.columns.insert(table.columns.end(), params.begin(), params.end());
   table.columns.insert(table.columns.end(), metrics.begin(), metrics.end());
   table.columns.insert(table.columns.end(), {"duration", "state"});
@@ -170,7 +167,7 @@ render::Table leading_trials(const engine::Order& order) {
 }
 
 /// Shares, as a chart and as a table; nothing where there are too few trials for them.
-void add_importance(const ReportedRun& run, render::Section& section) {
+void add_importance(const ReportedRun& run, Section& section) {
   std::vector<experiment::ScoredTrial> trials;
   for (const auto& task : run.tasks) {
     const auto score = engine::score_of(task, run.program);
@@ -182,10 +179,10 @@ void add_importance(const ReportedRun& run, render::Section& section) {
   }
   const auto found = experiment::importances(trials, kImportanceSeed);
   if (!found) return;
-  render::Bars bars{.title = fmt::format("Each parameter's share of variance of {} (fANOVA)",
-                                         run.program.goal->metric),
-                    .bars = {}};
-  render::Table table({"parameter", "share of variance"});
+  Bars bars{.title = fmt::format("Each parameter's share of variance of {} (fANOVA)",
+                                 run.program.goal->metric),
+            .bars = {}};
+  Table table({"parameter", "share of variance"});
   for (const auto& each : found->parameters) {
     const std::string share = fmt::format("{:.0f} %", each.share * 100);
     bars.bars.push_back({each.parameter, each.share, share});
@@ -193,22 +190,22 @@ void add_importance(const ReportedRun& run, render::Section& section) {
   }
   section.parts.emplace_back(std::move(bars));
   section.parts.emplace_back(std::move(table));
-  section.parts.emplace_back(render::Text{
+  section.parts.emplace_back(Text{
       fmt::format("From {} trials. The model predicts {:.0f} % of the variance of trials that it "
                   "was not fitted to; if this is low, do not trust the shares.",
                   found->trials, std::max(0.0, found->predicted) * 100)});
 }
 
-Result<std::vector<render::Section>> search_sections(const ReportedRun& run) {
+Result<std::vector<Section>> search_sections(const ReportedRun& run) {
   if (run.record.kind == "flow" || run.tasks.size() < 2) return {};
   const engine::Order order = engine::sorted_trials(run.tasks, run.program);
-  render::Section result{run.program.goal ? "Result" : "Tasks", {}};
+  Section result{run.program.goal ? "Result" : "Tasks", {}};
   if (run.program.goal) {
     const std::string best = engine::best_text(run.record, run.tasks, run.program);
-    result.parts.emplace_back(render::Text{best.empty() ? "No trial has a score." : best});
+    result.parts.emplace_back(Text{best.empty() ? "No trial has a score." : best});
     const engine::Order front = engine::front_of(order, run.program);
     if (!front.empty())
-      result.parts.emplace_back(render::Text{
+      result.parts.emplace_back(Text{
           fmt::format("{} trials are on the Pareto front: no other trial is better in all goals.",
                       front.size())});
     result.parts.emplace_back(history(run));
@@ -217,16 +214,16 @@ Result<std::vector<render::Section>> search_sections(const ReportedRun& run) {
   }
   result.parts.emplace_back(leading_trials(order));
   if (order.size() > kMostTrials)
-    result.parts.emplace_back(render::Text{fmt::format(
-        "{} of {}; all: berth show {} --csv", kMostTrials, order.size(), run.record.name)});
-  std::vector<render::Section> sections{std::move(result)};
+    result.parts.emplace_back(Text{fmt::format("{} of {}; all: berth show {} --csv", kMostTrials,
+                                               order.size(), run.record.name)});
+  std::vector<Section> sections{std::move(result)};
   if (run.program.goal) {
-    render::Section decides{"Parameter importance", {}};
+    Section decides{"Parameter importance", {}};
     add_importance(run, decides);
     sections.push_back(std::move(decides));
   }
   if (!run.program.params.empty()) {
-    render::Table space({"parameter", "values"});
+    Table space({"parameter", "values"});
     for (const auto& parameter : run.program.params)
       space.add({parameter.name, experiment::space_text(parameter)});
     sections.push_back({"Search space", {std::move(space)}});
@@ -234,12 +231,12 @@ Result<std::vector<render::Section>> search_sections(const ReportedRun& run) {
   return sections;
 }
 
-Result<std::vector<render::Section>> flow_sections(const ReportedRun& run) {
+Result<std::vector<Section>> flow_sections(const ReportedRun& run) {
   if (run.record.kind != "flow") return {};
   BERTH_ASSIGN(const auto flow, engine::flow_of(run.record));
   const auto counts = engine::step_counts(flow, run.record, run.tasks);
-  render::Table table({"step", "tasks", "done", "cached", "failed", "median", "longest", "total"});
-  render::Bars bars{.title = "Total time of the tasks of each step", .bars = {}};
+  Table table({"step", "tasks", "done", "cached", "failed", "median", "longest", "total"});
+  Bars bars{.title = "Total time of the tasks of each step", .bars = {}};
   std::vector<Duration> sums;
   for (const auto& step : counts) {
     std::vector<Duration> times;
@@ -263,12 +260,12 @@ Result<std::vector<render::Section>> flow_sections(const ReportedRun& run) {
   const Duration most = sums.empty() ? Duration{} : std::ranges::max(sums);
   for (std::size_t i = 0; i < sums.size() && most > Duration{}; ++i)
     bars.bars[i].part = std::chrono::duration<double>(sums[i]) / most;
-  return std::vector<render::Section>{{"Steps", {std::move(table), std::move(bars)}},
-                                      {"Graph", {render::Verbatim{graph_text(flow, counts)}}}};
+  return std::vector<Section>{{"Steps", {std::move(table), std::move(bars)}},
+                              {"Graph", {Verbatim{graph_text(flow, counts)}}}};
 }
 
 /// Each task's last attempt, a flow's by their steps, others in as many rows as ran side by side.
-render::Section timeline(const ReportedRun& run) {
+Section timeline(const ReportedRun& run) {
   std::vector<const store::TaskRecord*> ran;
   for (const auto& task : run.tasks)
     if (task.started && task.ended) ran.push_back(&task);
@@ -279,7 +276,7 @@ render::Section timeline(const ReportedRun& run) {
     ran.resize(kMostTaskSpans);
   }
   std::ranges::sort(ran, {}, [](const auto* task) { return *task->started; });
-  render::Timeline chart{.title = "Timeline of the tasks", .rows = {}, .spans = {}};
+  Timeline chart{.title = "Timeline of the tasks", .rows = {}, .spans = {}};
   std::vector<Wall> ends;  // of each row
   const bool by_step = run.record.kind == "flow";
   for (const auto* task : ran) {
@@ -299,34 +296,33 @@ render::Section timeline(const ReportedRun& run) {
     };
     const bool failed = task->state == store::TaskState::failed;
     chart.spans.push_back({row, since(*task->started), since(*task->ended),
-                           failed                                  ? render::Timeline::Kind::failed
-                           : task->state == store::TaskState::done ? render::Timeline::Kind::done
-                                                                   : render::Timeline::Kind::other,
+                           failed                                  ? Timeline::Kind::failed
+                           : task->state == store::TaskState::done ? Timeline::Kind::done
+                                                                   : Timeline::Kind::other,
                            fmt::format("{}: {}, {}", task->label, store::name(task->state),
                                        took(task->started, task->ended))});
   }
-  render::Section section{"Timeline", {std::move(chart)}};
+  Section section{"Timeline", {std::move(chart)}};
   if (all > kMostTaskSpans)
     section.parts.emplace_back(
-        render::Text{fmt::format("The {} longest of {} tasks.", kMostTaskSpans, all)});
+        Text{fmt::format("The {} longest of {} tasks.", kMostTaskSpans, all)});
   return section;
 }
 
 }  // namespace
 
-Result<render::Document> report_of_run(engine::Context& context, const store::RunRecord& record) {
+Result<Document> report_of_run(engine::Context& context, const store::RunRecord& record) {
   os::Env& env = *context.env;
   BERTH_ASSIGN(auto tasks, context.store->tasks(record.id));
   BERTH_ASSIGN(auto program, engine::program_of(record));
   const ReportedRun run{context, record, std::move(tasks), std::move(program)};
-  render::Document page{
-      .title = record.name,
-      .subtitle = fmt::format("{}, {}: {}", record.kind, engine::state_now(env, record),
-                              engine::counts_text(record.counts)),
-      .sections = {summary(run, env)},
-      .footer = fmt::format("berth {}, {}. More: berth show {}", version(), format_utc(env.wall()),
-                            record.name)};
-  const auto add = [&](std::vector<render::Section> sections) {
+  Document page{.title = record.name,
+                .subtitle = fmt::format("{}, {}: {}", record.kind, engine::state_now(env, record),
+                                        engine::counts_text(record.counts)),
+                .sections = {summary(run, env)},
+                .footer = fmt::format("berth {}, {}. More: berth show {}", version(),
+                                      format_utc(env.wall()), record.name)};
+  const auto add = [&](std::vector<Section> sections) {
     for (auto& section : sections)
       if (!section.parts.empty()) page.sections.push_back(std::move(section));
   };
@@ -342,4 +338,4 @@ Result<render::Document> report_of_run(engine::Context& context, const store::Ru
   return page;
 }
 
-}  // namespace berth::cli
+}  // namespace berth::render

@@ -5,9 +5,9 @@
 #include "berth/render/document.h"
 #include "berth/store/store.h"
 
-namespace berth::cli {
+namespace berth::render {
 
 /// Errors: those of the store; corrupt, where the run's record cannot be read.
-Result<render::Document> report_of_run(engine::Context& context, const store::RunRecord& record);
+Result<Document> report_of_run(engine::Context& context, const store::RunRecord& record);
 
-}  // namespace berth::cli
+}  // namespace berth::render
