@@ -119,7 +119,7 @@ TEST(Examination, TheStateDirectoryIsTriedOut) {
   env.fault = nullptr;
   env.read_only = {"/state"};
   EXPECT_EQ(Examination{examine_state(env, std::size_t{2})}.faults(), 1U);
-  EXPECT_EQ(faults_of(examine_state(env, fail(ErrorKind::corrupt, "damaged"))), 2U);
+  EXPECT_EQ(Examination{examine_state(env, fail(ErrorKind::corrupt, "damaged"))}.faults(), 2U);
 }
 
 TEST(Examination, ClustersThatDoNotAnswerAreFaults) {
