@@ -12,8 +12,8 @@
 
 #include "berth/cli/top_clusters.h"
 #include "berth/cli/top_model.h"
+#include "berth/engine/context.h"
 #include "berth/render/machine.h"
-#include "berth/run/context.h"
 #include "berth/run/task_times.h"
 
 namespace berth::cli {

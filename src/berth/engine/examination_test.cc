@@ -92,7 +92,7 @@ TEST(Examination, CardsThatAreOutOfServiceAreFaults) {
   ASSERT_EQ(findings.size(), 3U);
   EXPECT_EQ(findings[0].found, "GPU0 H100 80 GiB (by nvml; NVRM version: 550.1)");
   EXPECT_EQ(findings[1].found, "GPU0 is out of service: 3 uncorrected ECC errors");
-  EXPECT_EQ(faults_of(findings), 2U);
+  EXPECT_EQ(Examination{findings}.faults(), 2U);
   EXPECT_EQ(examine_devices(env, fail(ErrorKind::invalid, "bad")).front().state, State::faulty);
 }
 
@@ -106,7 +106,7 @@ TEST(Examination, TheStateDirectoryIsTriedOut) {
   const auto good = examine_state(env, std::size_t{2});
   ASSERT_EQ(good.size(), 3U);
   EXPECT_EQ(good[0].found, "/state: 2 runs, schema 9");
-  EXPECT_EQ(faults_of(good), 0U);
+  EXPECT_EQ(Examination{good}.faults(), 0U);
   EXPECT_EQ(good[2].found, "a sync takes 0 ms");
   EXPECT_EQ(env.list("/state")->size(), 1U) << "nothing is left";
 
@@ -114,12 +114,12 @@ TEST(Examination, TheStateDirectoryIsTriedOut) {
     if (call == "sync") return Error{ErrorKind::io, "sync: Input/output error"};
     return std::nullopt;
   };
-  EXPECT_EQ(faults_of(examine_state(env, std::size_t{2})), 1U);
+  EXPECT_EQ(Examination{examine_state(env, std::size_t{2})}.faults(), 1U);
   EXPECT_EQ(env.list("/state")->size(), 1U) << "not even then";
   env.fault = nullptr;
   env.read_only = {"/state"};
-  EXPECT_EQ(faults_of(examine_state(env, std::size_t{2})), 1U);
-  EXPECT_EQ(faults_of(examine_state(env, fail(ErrorKind::corrupt, "damaged"))), 2U);
+  EXPECT_EQ(Examination{examine_state(env, std::size_t{2})}.faults(), 1U);
+  EXPECT_EQ(Examination{examine_state(env, fail(ErrorKind::corrupt, "damaged"))}.faults(), 2U);
 }
 
 TEST(Examination, ClustersThatDoNotAnswerAreFaults) {
@@ -139,29 +139,11 @@ TEST(Examination, ToolsAreOptional) {
   os::FakeEnv env;
   env.variables["PATH"] = "/bin";
   auto findings = examine_tools(env);
-  EXPECT_EQ(faults_of(findings), 0U);
+  EXPECT_EQ(Examination{findings}.faults(), 0U);
   EXPECT_EQ(findings[1].state, State::optional);
   env.put("/bin/bwrap", "");
   findings = examine_tools(env);
   EXPECT_EQ(findings[1].found, "for tasks in a sandbox: /bin/bwrap");
-}
-
-TEST(Examination, IsWrittenForPeopleAndPrograms) {
-  const std::vector<Finding> findings{{"limits", State::faulty, "none \"held\"", "do this"},
-                                      {"tools", State::optional, "no ssh", "apt"},
-                                      {"gpus", State::good, "none", ""}};
-  EXPECT_EQ(findings_text(findings),
-            "to do     limits    none \"held\"\n"
-            "                    → do this\n"
-            "optional  tools     no ssh\n"
-            "                    → apt\n"
-            "ok        gpus      none\n"
-            "1 thing to do\n");
-  EXPECT_EQ(findings_json(findings),
-            R"({"version":1,"faults":1,"findings":[{"topic":"limits","state":"to do","found":)"
-            R"("none \"held\"","advice":"do this"},{"topic":"tools","state":"optional","found":)"
-            R"("no ssh","advice":"apt"},{"topic":"gpus","state":"ok","found":"none","advice":""}]})"
-            "\n");
 }
 
 }  // namespace

@@ -1,5 +1,8 @@
 #include "berth/render/placement.h"
 
+#include <nlohmann/json.hpp>
+
+#include "berth/base/json.h"
 #include "berth/base/json_writer.h"
 #include "berth/base/units.h"
 
@@ -40,7 +43,10 @@ std::string to_text(const topology::Topology& topology, const View& view) {
 
 std::string to_json(const topology::Topology& topology) {
   JsonWriter json;
-  json.object().add("version", 1).key("topology").raw(topology::write_json(topology));
+  json.object()
+      .add("version", 1)
+      .key("topology")
+      .raw(dump(parsed_or_null(topology::write_json(topology))));
   json.key("islands").array();
   for (const auto& island : topology::islands(topology)) {
     json.array();
