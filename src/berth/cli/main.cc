@@ -1,7 +1,7 @@
 #include <utility>
 #include <vector>
 
-#include "berth/cli/complete.h"
+#include "berth/cli/commands/complete.h"
 #include "berth/cli/program.h"
 
 namespace berth::cli {

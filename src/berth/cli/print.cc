@@ -3,6 +3,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
@@ -14,11 +15,29 @@ namespace {
 
 int failed_print = 0;  // an errno
 
+/// Makes text visible, but for the colours of render::state_in_colour(). Text of others may colour
+/// itself so, and nothing else; the colour ends with the text.
+std::string coloured(std::string_view text) {
+  constexpr auto kColours =
+      std::to_array<std::string_view>({"\033[31m", "\033[32m", "\033[33m", "\033[34m", "\033[0m"});
+  std::string visible;
+  std::size_t from = 0;
+  for (std::size_t at = 0; (at = text.find('\033', at)) != text.npos; ++at)
+    for (const auto colour : kColours)
+      if (text.substr(at).starts_with(colour)) {
+        visible += visible_text(text.substr(from, at - from));
+        visible += colour;
+        from = at + colour.size();
+      }
+  visible += visible_text(text.substr(from));
+  return from > 0 ? visible.append(kColours.back()) : visible;
+}
+
 }  // namespace
 
 void print(std::string_view text) {
   const bool is_json = text.starts_with('{') || text.starts_with('[');
-  print_exact(is_json ? visible_json(text) : visible_text(text));
+  print_exact(is_json ? visible_json(text) : has_colours() ? coloured(text) : visible_text(text));
 }
 
 void print_error(std::string_view text) {

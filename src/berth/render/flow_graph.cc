@@ -40,6 +40,21 @@ const char* colour(const store::Counts& counts) {
   return "palegreen";
 }
 
+std::string graph_dot(const flow::Flow& flow, const std::vector<engine::StepCounts>& steps) {
+  std::string text = fmt::format("digraph {} {{\n  rankdir=LR;\n", graphviz_quoted(flow.name));
+  text += "  node [shape=box, style=filled];\n";
+  for (std::size_t i = 0; i < flow.steps.size(); ++i)
+    text += fmt::format("  {} [label={}, fillcolor={}];\n", graphviz_quoted(steps[i].name),
+                        graphviz_quoted(steps[i].name + ": " + standing(steps[i])),
+                        steps[i].known ? colour(steps[i].counts) : "white");
+  for (const auto& step : flow.steps)
+    for (const auto before : step.after)
+      text += fmt::format("  {} -> {};\n",
+                          graphviz_quoted(flow.steps[static_cast<std::size_t>(before.value)].name),
+                          graphviz_quoted(step.name));
+  return text + "}\n";
+}
+
 }  // namespace
 
 std::string steps_table(const std::vector<engine::StepCounts>& steps) {
@@ -68,23 +83,12 @@ std::string graph_text(const flow::Flow& flow, const std::vector<engine::StepCou
   return text;
 }
 
-std::string graph_dot(const flow::Flow& flow, const std::vector<engine::StepCounts>& steps) {
-  std::string text = fmt::format("digraph {} {{\n  rankdir=LR;\n", graphviz_quoted(flow.name));
-  text += "  node [shape=box, style=filled];\n";
-  for (std::size_t i = 0; i < flow.steps.size(); ++i)
-    text += fmt::format("  {} [label={}, fillcolor={}];\n", graphviz_quoted(steps[i].name),
-                        graphviz_quoted(steps[i].name + ": " + standing(steps[i])),
-                        steps[i].known ? colour(steps[i].counts) : "white");
-  for (const auto& step : flow.steps)
-    for (const auto before : step.after)
-      text += fmt::format("  {} -> {};\n",
-                          graphviz_quoted(flow.steps[static_cast<std::size_t>(before.value)].name),
-                          graphviz_quoted(step.name));
-  return text + "}\n";
+std::string to_text(const FlowGraph& graph, const View&) {
+  return graph.is_dot ? graph_dot(graph.flow, graph.steps) : graph_text(graph.flow, graph.steps);
 }
 
-std::string graph_json(const flow::Flow& flow, const std::vector<engine::StepCounts>& steps,
-                       const std::vector<store::TaskRecord>& tasks) {
+std::string to_json(const FlowGraph& graph) {
+  const auto& [flow, steps, tasks, is_dot] = graph;
   std::map<std::string_view, std::vector<double>> took;  // seconds, by step
   for (const auto& task : tasks)
     if (task.state == store::TaskState::done && task.started && task.ended)

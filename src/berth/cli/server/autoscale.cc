@@ -11,7 +11,7 @@
 #include "berth/base/text.h"
 #include "berth/base/units.h"
 #include "berth/base/visible.h"
-#include "berth/cli/fleet_input.h"
+#include "berth/cli/commands/fleet_input.h"
 #include "berth/cli/print.h"
 #include "berth/cli/server/listen.h"
 #include "berth/engine/autoscale.h"

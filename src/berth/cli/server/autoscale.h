@@ -1,7 +1,7 @@
 // berth autoscale, as berth-server carries it out.
 #pragma once
 
-#include "berth/cli/autoscale.h"
+#include "berth/cli/commands/autoscale.h"
 
 namespace berth::cli {
 

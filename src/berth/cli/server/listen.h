@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "berth/api/server.h"
-#include "berth/cli/serve.h"
+#include "berth/cli/commands/serve.h"
 #include "berth/os/env.h"
 
 namespace berth::cli {

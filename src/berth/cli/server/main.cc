@@ -1,5 +1,5 @@
 // berth-server: what berth serve, dashboard and autoscale hand over to, with the same arguments.
-#include "berth/cli/autoscale.h"
+#include "berth/cli/commands/autoscale.h"
 #include "berth/cli/program.h"
 #include "berth/cli/server/autoscale.h"
 #include "berth/cli/server/service.h"

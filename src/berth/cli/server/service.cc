@@ -6,7 +6,7 @@
 #include <memory>
 
 #include "berth/base/text.h"
-#include "berth/cli/fleet_input.h"
+#include "berth/cli/commands/fleet_input.h"
 #include "berth/cli/print.h"
 #include "berth/cli/server/command_routes.h"
 #include "berth/cli/server/listen.h"

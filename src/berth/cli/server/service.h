@@ -5,8 +5,8 @@
 #include <string>
 
 #include "berth/api/server.h"
-#include "berth/cli/dashboard.h"
-#include "berth/cli/serve.h"
+#include "berth/cli/commands/dashboard.h"
+#include "berth/cli/commands/serve.h"
 #include "berth/cli/server/fleets.h"
 
 namespace berth::cli {

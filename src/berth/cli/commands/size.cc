@@ -1,0 +1,81 @@
+// berth size: one server of a fleet by itself. What each accelerator would be for it, what a
+// replica takes at most and why, how it gets along with what it has, and its best move.
+#include "berth/render/size.h"
+#include "berth/cli/commands/fleet_input.h"
+#include "berth/cli/commands/shared_options.h"
+#include "berth/cli/output.h"
+#include "berth/fleet/missing_limits.h"
+#include "berth/fleet/server_size.h"
+
+namespace berth::cli {
+namespace {
+
+struct SizeOptions {
+  Output output;
+  std::string path, server, load, model;
+  std::string percentiles = "simulated";
+  std::vector<std::string> sets;
+  fleet::SizeQuestion question;
+
+  void add_to(Options& options) {
+    output.add_to(options);
+    add_fleet(options, path);
+    options.value("SERVER", server, "Server of the fleet").required();
+    options
+        .value("--on", question.accelerator,
+               "Use only this accelerator, even if the server pins another (default: each)")
+        .named("ACCELERATOR");
+    options.value("--load", load, "Requests per minute (default: its arrivalRate)").named("RATE");
+    options
+        .value("--replicas", question.replicas, "Number of replicas (default: what the load needs)")
+        .between(1, 10'000'000);
+    options
+        .list("--set", sets, "Change a value: server.NAME.avgOutTokens, accelerator.NAME.cost, ...")
+        .named("PATH=VALUE");
+    options.value("--model", model, "Performance model (default: as in the document)")
+        .named("MODEL")
+        .one_of({"calibrated", "reference"});
+    add_percentiles(options, percentiles);
+    options.footer(
+        "Exits with 3 if no option meets the targets.\n"
+        "\n"
+        "Examples:\n"
+        "  berth size examples/fleet assistant                every accelerator\n"
+        "  berth size examples/fleet assistant --load 1500    is the present size enough?\n"
+        "  berth size examples/fleet assistant --on H100 --replicas 1");
+  }
+};
+
+/// The notes on missing limits of the server's replicas.
+std::vector<std::string> notes_on_server(const fleet::System& system, const std::string& name) {
+  const auto server = system.servers.find(name);
+  if (server == system.servers.end()) return {};
+  fleet::System alone{system.accelerators, {},        system.models,
+                      system.classes,      {*server}, system.options};
+  return fleet::notes_on_missing_limits(alone);
+}
+
+Result<int> size(os::Env& env, const SizeOptions& given) {
+  BERTH_ASSIGN(auto system, engine::read_fleet(env, given.path, print_notes));
+  if (const auto model = fleet::queue_model(given.model)) system.options.model = *model;
+  BERTH_TRY(set_fleet_values(system, given.sets));
+  if (!given.load.empty() && system.servers.contains(given.server)) {
+    BERTH_ASSIGN(const double rate, number_given("--load", given.load));
+    BERTH_TRY(set_fleet_value("--load", system, "server." + given.server + ".arrivalRate", rate));
+  }
+  engine::note_averages(system, print_notes);
+  print_notes(notes_on_server(system, given.server));
+  BERTH_ASSIGN(const auto found, fleet::size_server(system, given.server, given.question,
+                                                    planning_execution(given.percentiles)));
+  given.output.print(found);
+  if (found.best) return 0;
+  return fail(ErrorKind::impossible, "{}: {}", given.server, fleet::why_no_best(found));
+}
+
+}  // namespace
+
+Command size_command() {
+  return command("size", "Size one server of a fleet on each accelerator", size);
+}
+
+}  // namespace berth::cli

@@ -1,0 +1,55 @@
+// berth top: what runs and who holds what of this machine and of the clusters: with keys on a
+// terminal, once elsewhere.
+#include <unistd.h>
+
+#include "berth/cli/options.h"
+#include "berth/cli/print.h"
+#include "berth/cli/top/top_live.h"
+#include "berth/os/loop.h"
+#include "berth/render/machine.h"
+
+namespace berth::cli {
+namespace {
+
+constexpr Duration kAnswersWithin = std::chrono::seconds(15);
+
+struct TopOptions {
+  bool json = false, once = false;
+
+  void add_to(Options& options) {
+    options.json(json);
+    options.flag("--once", once, "Print one page and exit, even on a terminal");
+    options.example("berth top --once");
+  }
+};
+
+/// A terminal that can be drawn on.
+bool is_screen(os::Env& env) {
+  return ::isatty(STDOUT_FILENO) == 1 && env.variable("TERM").value_or("dumb") != "dumb";
+}
+
+Result<int> top(os::Env& env, const TopOptions& options) {
+  if (!options.json && !options.once && is_screen(env)) return top_live(env);
+  BERTH_ASSIGN(engine::MachineReport report, engine::machine_report(env));
+  engine::find_starts(env, report);
+  BERTH_ASSIGN(auto clusters, TopClusters::open(env));
+  const Mono until = env.now() + kAnswersWithin;
+  while (!clusters.settled() && env.now() < until) BERTH_TRY(env.loop().turn(until));
+  if (!options.json) {
+    print(render::usage_text(report) + clusters.text());
+    return 0;
+  }
+  std::string text = render::to_json(report);
+  if (const std::string list = clusters.json(); !list.empty())
+    text.insert(text.rfind('}'), ",\"clusters\":" + list);
+  print(text);
+  return 0;
+}
+
+}  // namespace
+
+Command top_command() {
+  return command("top", "Watch runs and resources; sort, filter, stop, read logs", top);
+}
+
+}  // namespace berth::cli
