@@ -8,6 +8,7 @@
 namespace berth::engine {
 
 using run::Context;
+using run::database_file;
 using run::find_run;
 using run::find_task;
 using run::open_context;

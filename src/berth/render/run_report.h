@@ -1,4 +1,4 @@
-// What a report says of a run: what it came to, what failed, where its time went.
+// The report of a run as a document: its results, failures and timeline.
 #pragma once
 
 #include "berth/engine/context.h"
@@ -7,7 +7,8 @@
 
 namespace berth::render {
 
-/// Errors: those of the store; corrupt, where the run's record cannot be read.
+/// Reads the run and its tasks from the store. Errors: those of the store; corrupt, if the run's
+/// record cannot be read.
 Result<Document> report_of_run(engine::Context& context, const store::RunRecord& record);
 
 }  // namespace berth::render

@@ -172,7 +172,7 @@ std::string to_csv(const Table& table, bool raw) {
 }
 
 std::string state_in_colour(std::string_view state) {
-  constexpr auto kColours = std::to_array<std::pair<std::string_view, int>>({
+  constexpr auto kStateColours = std::to_array<std::pair<std::string_view, int>>({
       {"done", 32},
       {"failed", 31},
       {"lost", 31},
@@ -180,7 +180,7 @@ std::string state_in_colour(std::string_view state) {
       {"stopped", 33},
       {"interrupted", 33},
   });
-  for (const auto& [name, colour] : kColours)
+  for (const auto& [name, colour] : kStateColours)
     if (state == name || state.starts_with(std::string(name) + " ") ||
         state.starts_with(std::string(name) + ","))
       return "\033[" + std::to_string(colour) + "m" + std::string(state) + "\033[0m";

@@ -7,10 +7,10 @@
 #include "berth/base/units.h"
 #include "berth/cli/options.h"
 #include "berth/cli/print.h"
+#include "berth/engine/context.h"
 #include "berth/engine/run_state.h"
 #include "berth/error.h"
 #include "berth/render/machine.h"
-#include "berth/run/layout.h"
 
 namespace berth::cli {
 namespace {
@@ -56,7 +56,7 @@ struct TimedRun {
   std::map<std::string_view, std::int64_t> failures;  // failed tasks by cause
 };
 
-Result<TimedRun> timed(run::Context& context, const store::RunRecord& record) {
+Result<TimedRun> timed(engine::Context& context, const store::RunRecord& record) {
   TimedRun run{record, {}, {}, {}};
   BERTH_ASSIGN(const auto tasks, context.store->tasks(record.id));
   for (const auto& task : tasks) {
@@ -69,7 +69,7 @@ Result<TimedRun> timed(run::Context& context, const store::RunRecord& record) {
   return run;
 }
 
-Status add_runs(os::Env& env, run::Context& context, api::Exposition& out) {
+Status add_runs(os::Env& env, engine::Context& context, api::Exposition& out) {
   BERTH_ASSIGN(const auto records, context.store->runs());
   std::map<std::string, std::int64_t> runs;
   store::Counts all;
@@ -114,10 +114,10 @@ Status add_runs(os::Env& env, run::Context& context, api::Exposition& out) {
 /// The number of commits is in the index of SQLite's write-ahead log: its third word grows by one
 /// with each (https://www.sqlite.org/walformat.html, "WAL-Index Header"). It begins anew when the
 /// last process that has the store open leaves it, as a counter may. Of PostgreSQL nothing is told.
-void add_store(os::Env& env, const run::Context& context, api::Exposition& out) {
+void add_store(os::Env& env, const engine::Context& context, api::Exposition& out) {
   constexpr std::int64_t kPlace = 8;  // bytes
   std::uint32_t commits = 0;
-  const std::string database = run::database_file(context.state_directory);
+  const std::string database = engine::database_file(context.state_directory);
   const auto index = env.open_read(database + "-shm");
   const auto bytes = index ? env.read_at(*index, kPlace, sizeof commits)
                            : Result<std::string>(std::unexpected(index.error()));
@@ -182,7 +182,7 @@ void add_machine(const engine::MachineReport& report, api::Exposition& out) {
 }
 
 Result<int> metrics(os::Env& env, const MetricsOptions& options) {
-  BERTH_ASSIGN(run::Context context, run::open_context(env));
+  BERTH_ASSIGN(engine::Context context, engine::open_context(env));
   BERTH_ASSIGN(const engine::MachineReport report, engine::machine_report(env));
   api::Exposition out;
   out.begin("berth_info", "gauge", "The version of Berth.");

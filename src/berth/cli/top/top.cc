@@ -2,8 +2,7 @@
 // terminal, once elsewhere.
 #include <unistd.h>
 
-#include "berth/cli/options.h"
-#include "berth/cli/print.h"
+#include "berth/cli/output.h"
 #include "berth/cli/top/top_live.h"
 #include "berth/os/loop.h"
 #include "berth/render/machine.h"
@@ -14,10 +13,11 @@ namespace {
 constexpr Duration kAnswersWithin = std::chrono::seconds(15);
 
 struct TopOptions {
-  bool json = false, once = false;
+  Output output;
+  bool once = false;
 
   void add_to(Options& options) {
-    options.json(json);
+    output.add_to(options);
     options.flag("--once", once, "Print one page and exit, even on a terminal");
     options.example("berth top --once");
   }
@@ -29,20 +29,13 @@ bool is_screen(os::Env& env) {
 }
 
 Result<int> top(os::Env& env, const TopOptions& options) {
-  if (!options.json && !options.once && is_screen(env)) return top_live(env);
+  if (!options.output.is_json() && !options.once && is_screen(env)) return top_live(env);
   BERTH_ASSIGN(engine::MachineReport report, engine::machine_report(env));
   engine::find_starts(env, report);
   BERTH_ASSIGN(auto clusters, TopClusters::open(env));
   const Mono until = env.now() + kAnswersWithin;
   while (!clusters.settled() && env.now() < until) BERTH_TRY(env.loop().turn(until));
-  if (!options.json) {
-    print(render::usage_text(report) + clusters.text());
-    return 0;
-  }
-  std::string text = render::to_json(report);
-  if (const std::string list = clusters.json(); !list.empty())
-    text.insert(text.rfind('}'), ",\"clusters\":" + list);
-  print(text);
+  options.output.print(render::MachineAndClusters{report, clusters.text(), clusters.json()});
   return 0;
 }
 

@@ -4,11 +4,11 @@
 
 #include "berth/base/json_writer.h"
 #include "berth/base/text.h"
+#include "berth/engine/context.h"
 #include "berth/remote/ec2_commands.h"
 #include "berth/remote/slurm_commands.h"
 #include "berth/remote/slurm_entry.h"
 #include "berth/render/table.h"
-#include "berth/run/runner.h"
 
 namespace berth::cli {
 namespace {
@@ -108,7 +108,7 @@ Result<TopClusters> TopClusters::open(os::Env& env) {
   BERTH_ASSIGN(const auto entries, remote::read_clusters(env));
   if (entries.empty()) return top;
   BERTH_ASSIGN(const auto agent, remote::agent_file(env));
-  BERTH_ASSIGN(const auto state, run::state_directory(env));
+  BERTH_ASSIGN(const auto state, engine::state_directory(env));
   top.background_ = env.background_threads();
   top.answers_ = std::make_unique<os::Poll>(env.loop(), [] {});  // for settled() to take
   for (const auto& entry : entries) {

@@ -96,7 +96,7 @@ TopEntry TopSource::entry_of(const machine::LedgerEntry& held) const {
 }
 
 TopEntry TopSource::task_entry(const store::RunRecord& run, const store::TaskRecord& task,
-                               const run::TaskTimes& times) const {
+                               const engine::TaskTimes& times) const {
   TopEntry entry{.name = run.name + "/" + task.label, .run = run.name, .is_task = true};
   entry.state = store::name(task.state);
   entry.is_active = task.state == store::TaskState::running;
@@ -131,7 +131,7 @@ const TopSource::KnownTasks& TopSource::tasks_of(const store::RunRecord& run,
   const auto whole = context_->store->find_run(run.name);
   if (!tasks || !whole) return known;
   known.tasks = *std::move(tasks);
-  known.times = run::TaskTimes::read(*context_, *whole, known.tasks, runs);
+  known.times = engine::TaskTimes::read(*context_, *whole, known.tasks, runs);
   if (!all)
     std::erase_if(known.tasks,
                   [](const auto& task) { return task.state != store::TaskState::running; });
@@ -173,7 +173,7 @@ TopEntry TopSource::run_entry(const store::RunRecord& run, std::span<const store
 Result<std::vector<TopEntry>> TopSource::entries(const TopState& state) {
   std::vector<TopEntry> entries;
   if (!context_) {
-    BERTH_ASSIGN(context_, run::open_context(*env_));
+    BERTH_ASSIGN(context_, engine::open_context(*env_));
   }
   BERTH_ASSIGN(const auto runs, context_->store->runs());
   for (const auto& run : runs)

@@ -13,8 +13,8 @@
 #include "berth/cli/top/top_clusters.h"
 #include "berth/cli/top/top_model.h"
 #include "berth/engine/context.h"
+#include "berth/engine/task_times.h"
 #include "berth/render/machine.h"
-#include "berth/run/task_times.h"
 
 namespace berth::cli {
 
@@ -32,7 +32,7 @@ class TopSource {
     store::Counts counts;
     bool has_all = false;
     std::vector<store::TaskRecord> tasks;  // those that run, or all
-    run::TaskTimes times{};
+    engine::TaskTimes times{};
     Mono read_at{}, again_at{};
   };
   TopSource(os::Env& env, engine::MachineReport machine, TopClusters clusters)
@@ -43,7 +43,7 @@ class TopSource {
   const KnownTasks& tasks_of(const store::RunRecord& run, std::span<const store::RunRecord> runs,
                              bool all);
   TopEntry task_entry(const store::RunRecord& run, const store::TaskRecord& task,
-                      const run::TaskTimes& times) const;
+                      const engine::TaskTimes& times) const;
   void add_queue(std::vector<TopEntry>& entries);
   void expect();
   TopEntry entry_of(const machine::LedgerEntry& held) const;
@@ -54,7 +54,7 @@ class TopSource {
   os::Env* env_;
   engine::MachineReport machine_;
   TopClusters clusters_;
-  std::optional<run::Context> context_;
+  std::optional<engine::Context> context_;
   std::map<std::string, KnownTasks> known_;  // by run
   Mono expect_at_{};                         // when starts are worth asking for again
   std::string users_;                        // the text of /etc/passwd
