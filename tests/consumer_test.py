@@ -77,7 +77,7 @@ class Consumer(unittest.TestCase):
     def test_another_minor_version_is_refused(self):
         project = self.place / "CMakeLists.txt"
         project.write_text("cmake_minimum_required(VERSION 3.25)\nproject(later CXX)\n"
-                           "find_package(berth 0.3 REQUIRED)\n")
+                           "find_package(berth 0.2 REQUIRED)\n")
         with self.assertRaisesRegex(AssertionError, "compatible\\s+with requested version"):
             output("cmake", "-S", self.place, "-B", self.place / "build", f"-DCMAKE_PREFIX_PATH={self.prefix}")
 
@@ -136,7 +136,7 @@ class Consumer(unittest.TestCase):
     def test_the_library_shows_its_own_symbols_alone(self):
         self.assertIn("[libberth.so.0]", output("readelf", "--dynamic", self.library))
         listed = output("nm", "--dynamic", "--defined-only", "--demangle", "--format=just-symbols", self.library)
-        symbols = sorted({re.sub(r"@@?BERTH_.*", "", name) for name in listed.splitlines()} - {"BERTH_0.2"})
+        symbols = sorted({re.sub(r"@@?BERTH_.*", "", name) for name in listed.splitlines()} - {"BERTH_0.3"})
         for name in symbols:
             self.assertRegex(name, r"^((typeinfo|typeinfo name|vtable) for )?berth(::|_)")
         text = "\n".join(symbols) + "\n"

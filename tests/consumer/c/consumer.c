@@ -190,7 +190,7 @@ static void runs(void) {
 }
 
 int main(void) {
-  EXPECT(strncmp(berth_version(), "0.2.", 4) == 0);
+  EXPECT(strncmp(berth_version(), "0.3.", 4) == 0);
   setenv("BERTH_TOPOLOGY", "dgx-h100", 1);
   places();
   reserves();

@@ -41,7 +41,7 @@ def text(function, *arguments):
         berth.berth_free_text(ctypes.cast(answer, ctypes.c_char_p))
 
 
-assert berth.berth_version().startswith(b"0.2.")
+assert berth.berth_version().startswith(b"0.3.")
 os.environ["BERTH_TOPOLOGY"] = "dgx-h100"
 
 machine = ctypes.c_void_p()
