@@ -152,7 +152,7 @@ class OnSlurm(Case):
         process.wait(timeout=20)
 
     def test_what_slurm_will_never_take_ends_the_run(self):
-        for more, part in (("  partitions: [nosuch]\n", "partition 'nosuch' does not exist; Slurm has main, closed"),
+        for more, part in (("  partitions: [nosuch]\n", "partition 'nosuch' does not exist; Slurm has closed, main"),
                            ("  flags: [--partition=nosuch]\n", "partition main: sbatch: invalid partition specified: nosuch"),
                            ("  flags: [--constraint=nosuch]\n", "sbatch: Batch job submission failed: Invalid feature")):
             self.cluster(more)
@@ -269,12 +269,12 @@ class OnSlurm(Case):
     def test_a_probe_names_a_partition_that_does_not_exist(self):
         self.cluster("  partitions: [mains, nosuch]\n")
         error = (f"{self.dir}/clusters.yaml:4: hpc.partitions: partition 'mains' does not exist (did you mean 'main'?), "
-                 "partition 'nosuch' does not exist; Slurm has main, closed")
+                 "partition 'nosuch' does not exist; Slurm has closed, main")
         self.assertEqual(self.berth("cluster", "probe", "hpc", code=2).out.decode(), error + "\n")
         self.cluster("  partitions: [main, nosuch]\n")
         text = self.berth("cluster", "probe", "hpc", code=2).out.decode()
         self.assertRegex(text, r"hpc +main\* +3 ")
-        self.assertIn("hpc.partitions: partition 'nosuch' does not exist; Slurm has main, closed\n", text)
+        self.assertIn("hpc.partitions: partition 'nosuch' does not exist; Slurm has closed, main\n", text)
         probed, = json.loads(self.berth("--json", "cluster", "probe", "hpc", code=2).out)["slurm"]
         self.assertEqual([each["name"] for each in probed["partitions"]], ["main"])
         self.assertIn("'nosuch' does not exist", probed["error"])

@@ -57,6 +57,7 @@ Result<SlurmPartitions> slurm_partitions(os::Env& env, const SlurmOptions& optio
                                "--Format=" + std::string(kSlurmPartitionsFormat)}));
   SlurmPartitions answer;
   BERTH_ASSIGN(answer.used, read_slurm_partitions(text));
+  std::ranges::sort(answer.used, {}, &SlurmPartition::name);  // sinfo's own order varies
   std::vector<std::string> existing;
   for (const auto& each : answer.used) existing.push_back(each.name);
   const auto& named = options.partitions;
