@@ -164,7 +164,7 @@ TEST_F(SlurmTest, WhatNoPartitionHasIsImpossibleBeforeAnythingIsAsked) {
   const auto error = ask(*slurm, labelled_wish(9)).error();
   EXPECT_EQ(error.kind, ErrorKind::impossible);
   for (const char* part : {"partition main", "partition gpu", "9 cores requested; a node has",
-                           "partition 'old' does not exist; Slurm has main, gpu"})
+                           "partition 'old' does not exist; Slurm has gpu, main"})
     EXPECT_NE(error.message.find(part), std::string::npos) << part << " in " << error.message;
   EXPECT_EQ(ask(*slurm, labelled_wish(1, 1, 3)).error().kind, ErrorKind::impossible);
   EXPECT_EQ(paper_.calls["sbatch"], 0);

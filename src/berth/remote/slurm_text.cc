@@ -161,13 +161,15 @@ Result<SlurmJob> read_job_row(const std::vector<std::string_view>& row) {
   return job;
 }
 
-/// "Slurm has gpu, main"; long lists are shortened.
-std::string existing_text(std::span<const std::string> existing) {
+/// "Slurm has gpu, main", by name, because sinfo's own order varies; long lists are shortened.
+std::string existing_text(std::span<const std::string> partitions) {
   constexpr std::size_t kListed = 20;
-  if (existing.empty()) return "Slurm has no partitions";
+  if (partitions.empty()) return "Slurm has no partitions";
+  std::vector<std::string> existing(partitions.begin(), partitions.end());
+  std::ranges::sort(existing);
   std::vector<std::string> names;
-  for (const auto& name : existing.first(std::min(existing.size(), kListed)))
-    names.push_back(clip(name));
+  for (std::size_t i = 0; i < std::min(existing.size(), kListed); ++i)
+    names.push_back(clip(existing[i]));
   const std::size_t more = existing.size() - names.size();
   return "Slurm has " + join(names, ", ") + (more > 0 ? fmt::format(" and {} more", more) : "");
 }

@@ -104,20 +104,20 @@ TEST(SlurmText, MissingPartitionsAreNamedWithNearAndExistingOnes) {
     return missing_partitions(named, existing);
   };
   EXPECT_EQ(text({"main", "gpu"}), "");
-  EXPECT_EQ(text({"gup", "main"}), "partition 'gup' does not exist; Slurm has main, gpu, long");
+  EXPECT_EQ(text({"gup", "main"}), "partition 'gup' does not exist; Slurm has gpu, long, main");
   EXPECT_EQ(text({"Long", "mains", "a\n"}),
             "partition 'Long' does not exist (did you mean 'long'?), partition 'mains' does not "
-            "exist (did you mean 'main'?), partition 'a\\x0a' does not exist; Slurm has main, gpu, "
-            "long");
+            "exist (did you mean 'main'?), partition 'a\\x0a' does not exist; Slurm has gpu, long, "
+            "main");
   EXPECT_EQ(missing_partitions(existing, {}).substr(0, 60),
             "partition 'main' does not exist, partition 'gpu' does not ex");
   EXPECT_TRUE(missing_partitions(existing, {}).ends_with("; Slurm has no partitions"));
-  EXPECT_TRUE(text({"x"}).ends_with("; Slurm has main, gpu, long"));
+  EXPECT_TRUE(text({"x"}).ends_with("; Slurm has gpu, long, main"));
   EXPECT_TRUE(missing_partitions(existing, std::vector<std::string>(23, "other"))
                   .ends_with("other and 3 more"));
   EXPECT_EQ(no_default_partition(existing),
-            "Slurm has no default partition; add `partitions` to the cluster; Slurm has main, gpu, "
-            "long");
+            "Slurm has no default partition; add `partitions` to the cluster; Slurm has gpu, long, "
+            "main");
   EXPECT_EQ(no_default_partition({}), "Slurm has no partitions");
 }
 
