@@ -70,7 +70,7 @@ std::string wide_servers_text(const fleet::System& system, const fleet::Plan& pl
   return to_text(table);
 }
 
-/// How the limits of targets for percentiles came about; "": there are none.
+/// How the limits for percentile targets were computed; "": there are no such targets.
 std::string limits_text(const fleet::Candidates& all) {
   auto asked = std::ranges::count_if(all.all, &fleet::Candidate::is_rate_asked_for);
   for (const auto& pools : all.pools)

@@ -12,7 +12,7 @@
 namespace berth::render {
 namespace {
 
-/// The mean or a percentile of a latency, and what it is to be; a target of 0 is none.
+/// The mean or a percentile of a latency, and its target; 0 means no target.
 struct Figure {
   std::string_view name;
   fleet::Estimate estimate;
@@ -105,7 +105,7 @@ std::string simulated_text(const std::vector<engine::SimulatedServer>& servers) 
 }
 
 constexpr std::size_t kMostCharts = 8, kMostBars = 16;
-constexpr double kRest = 1e-3;  // part of the requests that needs no bars of its own
+constexpr double kRest = 1e-3;  // share of the requests below which they have no separate bars
 constexpr int kWidestBar = 50;
 constexpr std::size_t kToAPower = 10, kPowers = 12;
 

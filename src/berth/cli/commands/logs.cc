@@ -105,7 +105,7 @@ class Printer final : public engine::OutputObserver {
     on_caught_up();
   }
 
-  /// Prints the last of what was shown so far; what comes from now on is printed at once.
+  /// Prints the end of the output so far; later output is printed immediately.
   void on_caught_up() override {
     tail_.reset();
     while (!kept_.empty()) {

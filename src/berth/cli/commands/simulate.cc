@@ -1,4 +1,4 @@
-// berth simulate: what the servers of a fleet attain, request by request, beside what is planned.
+// berth simulate: the latencies of a fleet, request by request, next to those of its plan.
 #include "berth/base/text.h"
 #include "berth/base/units.h"
 #include "berth/cli/commands/fleet_input.h"

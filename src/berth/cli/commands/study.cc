@@ -34,7 +34,7 @@ Result<int> study(os::Env& env, const StudyOptions&) {
   BERTH_ASSIGN(const os::Fd in, env.open_read("/dev/stdin"));
   os::install_stop_signals();
   engine::StudySession session(context);
-  // Its children may hold the pipe open when whoever started us has died.
+  // Its children may keep the pipe open after the parent process has died.
   const pid_t parent = ::getppid();
   std::string typed;
   std::array<char, 1U << 16> buffer;
