@@ -11,9 +11,9 @@
 #include <string>
 #include <vector>
 
-#include "berth/testing/fake_env.h"
 #include "berth/run/runner.h"
 #include "berth/store/store.h"
+#include "berth/testing/fake_env.h"
 
 namespace berth::simulate {
 

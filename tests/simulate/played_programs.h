@@ -5,9 +5,9 @@
 #include <optional>
 #include <string>
 
-#include "berth/testing/fake_env.h"
 #include "berth/run/context.h"
 #include "berth/store/store.h"
+#include "berth/testing/fake_env.h"
 
 namespace berth::simulate {
 
