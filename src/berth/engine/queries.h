@@ -81,6 +81,6 @@ Result<std::vector<Curve>> leading_curves(run::Context& context, const RunDetail
 /// Those of the best trials, and of the latest ones that were stopped early, at most `most` of
 /// each.
 Result<std::vector<Curve>> curves_of(run::Context& context, const RunDetails& run,
-                                     std::size_t most);
+                                     std::size_t most = 100);
 
 }  // namespace berth::engine

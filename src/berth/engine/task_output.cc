@@ -22,6 +22,8 @@ Result<bool> is_open(Context& context, const TaskPath& path) {
   return !store::final(task.state);
 }
 
+}  // namespace
+
 /// The tasks of a run and the numbers of their attempts, which grow while the run continues.
 class TaskTable {
  public:
@@ -72,68 +74,99 @@ class TaskTable {
   std::map<Token, std::int64_t> attempts_;
 };
 
-/// The task to read, and what is known of it.
-struct Selected {
-  TaskNumber only;  ///< 0: all tasks.
-  OutputSource source;
+struct OutputReader::State {
+  Context& context;
+  OutputRequest request;
+  TaskPath path = parse_task_path(request.path);
+  store::RunRecord record = {};
+  TaskNumber only = {};  // the task to read; 0: all tasks
+  OutputSource source = {};
+  std::optional<TaskTable> tasks = {};
+  std::optional<run::LogReader> log = {};  // nullopt: nothing was printed yet
+
+  Status select() {
+    if (record.kind == "command" && path.task.empty()) path.task = "1";
+    if (path.task.empty()) {
+      if (request.attempt == 0) return {};
+      return fail(ErrorKind::usage, "--attempt: expected RUN/TASK, got '{}'", request.path);
+    }
+    BERTH_ASSIGN(const auto task, find_task(context, record, path.task));
+    BERTH_ASSIGN(const auto attempts, context.store->attempts(record.id, task.number));
+    if (request.attempt > std::ssize(attempts))
+      return fail(ErrorKind::not_found, "{}/{} had {} attempts", record.name, path.task,
+                  attempts.size());
+    only = task.number;
+    source = {.has_one_task = true, .has_attempts = attempts.size() > 1};
+    return {};
+  }
+
+  Status pass_on(const run::LogFrame& frame,
+                 const std::function<void(const OutputPart&)>& on_part) {
+    if (only.value != 0 && frame.task != only) return {};
+    BERTH_ASSIGN(const auto* task, tasks->find(frame.task));
+    if (task == nullptr) return {};
+    BERTH_ASSIGN(const std::int64_t attempt, tasks->attempt(*task, frame.token));
+    if (request.attempt > 0 && attempt != request.attempt) return {};
+    on_part({.task = task->label,
+             .token = frame.token,
+             .attempt = attempt > 0 ? fmt::format("attempt {}", attempt) : "lost attempt",
+             .is_first_attempt = attempt == 1,
+             .stream = frame.stream,
+             .bytes = frame.bytes});
+    return {};
+  }
 };
 
-Result<Selected> select(Context& context, const store::RunRecord& record, const TaskPath& path,
-                        const OutputRequest& request) {
-  Selected selected;
-  if (path.task.empty()) {
-    if (request.attempt == 0) return selected;
-    return fail(ErrorKind::usage, "--attempt: expected RUN/TASK, got '{}'", request.path);
-  }
-  BERTH_ASSIGN(const auto task, find_task(context, record, path.task));
-  BERTH_ASSIGN(const auto attempts, context.store->attempts(record.id, task.number));
-  if (request.attempt > std::ssize(attempts))
-    return fail(ErrorKind::not_found, "{}/{} had {} attempts", record.name, path.task,
-                attempts.size());
-  return Selected{task.number, {.has_one_task = true, .has_attempts = attempts.size() > 1}};
+OutputReader::OutputReader(std::unique_ptr<State> state) : state_(std::move(state)) {}
+OutputReader::OutputReader(OutputReader&& other) noexcept = default;
+OutputReader::~OutputReader() = default;
+
+Result<OutputReader> OutputReader::open(Context& context, const OutputRequest& request) {
+  auto state = std::make_unique<State>(context, request);
+  BERTH_ASSIGN(state->record, find_run(context, state->path.run));
+  BERTH_TRY(state->select());
+  state->tasks.emplace(context, state->record,
+                       is_under_way(state_now(*context.env, state->record)));
+  return OutputReader(std::move(state));
 }
 
-}  // namespace
+const OutputSource& OutputReader::source() const {
+  return state_->source;
+}
+
+Result<bool> OutputReader::is_growing() const {
+  return is_open(state_->context, state_->path);
+}
+
+Result<bool> OutputReader::read_some(const std::function<void(const OutputPart&)>& on_part) {
+  Context& context = state_->context;
+  auto& log = state_->log;
+  if (!log) {
+    auto opened =
+        run::LogReader::open(*context.env, run::run_directory(context, state_->record.name));
+    if (!opened) return false;
+    log.emplace(*std::move(opened));
+  }
+  Status status;
+  BERTH_ASSIGN(const bool has_more, log->read_some(Token{}, [&](const run::LogFrame& frame) {
+    if (status) status = state_->pass_on(frame, on_part);
+  }));
+  BERTH_TRY(status);
+  return has_more;
+}
 
 Status read_output(Context& context, const OutputRequest& request, OutputObserver& observer) {
-  os::Env& env = *context.env;
-  TaskPath path = parse_task_path(request.path);
-  BERTH_ASSIGN(const auto record, find_run(context, path.run));
-  if (record.kind == "command" && path.task.empty()) path.task = "1";
-  BERTH_ASSIGN(const auto selected, select(context, record, path, request));
-  BERTH_TRY(observer.on_source(selected.source));
-  TaskTable tasks(context, record, is_under_way(state_now(env, record)));
-  const auto pass_on = [&](const run::LogFrame& frame) -> Status {
-    if (selected.only.value != 0 && frame.task != selected.only) return {};
-    BERTH_ASSIGN(const auto* task, tasks.find(frame.task));
-    if (task == nullptr) return {};
-    BERTH_ASSIGN(const std::int64_t attempt, tasks.attempt(*task, frame.token));
-    if (request.attempt > 0 && attempt != request.attempt) return {};
-    observer.on_part({.task = task->label,
-                      .token = frame.token,
-                      .attempt = attempt > 0 ? fmt::format("attempt {}", attempt) : "lost attempt",
-                      .is_first_attempt = attempt == 1,
-                      .stream = frame.stream,
-                      .bytes = frame.bytes});
-    return {};
-  };
-  std::optional<run::LogReader> reader;
+  BERTH_ASSIGN(auto reader, OutputReader::open(context, request));
+  BERTH_TRY(observer.on_source(reader.source()));
   for (;;) {
-    BERTH_ASSIGN(const bool more, is_open(context, path));  // before reading, so nothing is missed
-    if (!reader) {
-      auto opened = run::LogReader::open(env, run::run_directory(context, record.name));
-      if (opened) reader.emplace(*std::move(opened));
+    BERTH_ASSIGN(const bool grows, reader.is_growing());  // before reading: nothing is missed
+    for (bool has_more = true; has_more;) {
+      BERTH_ASSIGN(has_more,
+                   reader.read_some([&](const OutputPart& part) { observer.on_part(part); }));
     }
-    if (reader) {
-      Status status;
-      BERTH_TRY(reader->read(Token{}, [&](const run::LogFrame& frame) {
-        if (status) status = pass_on(frame);
-      }));
-      BERTH_TRY(status);
-    }
-    if (!request.follow || !more) return {};
+    if (!request.follow || !grows) return {};
     observer.on_caught_up();
-    BERTH_TRY(env.wait({}, env.now() + kFollowPollInterval));
+    BERTH_TRY(context.env->wait({}, context.env->now() + kFollowPollInterval));
   }
 }
 

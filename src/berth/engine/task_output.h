@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <string>
 #include <string_view>
 
@@ -30,6 +31,27 @@ struct OutputRequest {
 struct OutputSource {
   bool has_one_task = false;
   bool has_attempts = false;  ///< The task had several attempts.
+};
+
+/// Reads the output of a run or a task as far as it was printed, a few MiB at a time. Refers to the
+/// context.
+class OutputReader {
+ public:
+  /// Errors: not_found; usage, if an attempt of a whole run is requested.
+  static Result<OutputReader> open(Context& context, const OutputRequest& request);
+  OutputReader(OutputReader&& other) noexcept;
+  ~OutputReader();
+
+  const OutputSource& source() const;
+  /// Passes on the next parts. Returns false at the present end, from where a later call continues.
+  Result<bool> read_some(const std::function<void(const OutputPart&)>& on_part);
+  /// Returns true if more output may follow the present end.
+  Result<bool> is_growing() const;
+
+ private:
+  struct State;
+  explicit OutputReader(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
 };
 
 class OutputObserver {

@@ -163,6 +163,12 @@ bool beats(const std::vector<double>& a, const std::vector<double>& b) {
 
 }  // namespace
 
+void remove_ended_before(Order& order, Wall since) {
+  std::erase_if(order, [&](const auto* task) {
+    return store::final(task->state) && task->ended && *task->ended < since;
+  });
+}
+
 Order front_of(const Order& trials, const experiment::Program& program) {
   if (!program.goal || program.further_goals.empty()) return {};
   std::vector<std::pair<std::vector<double>, const store::TaskRecord*>> front;

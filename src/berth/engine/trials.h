@@ -57,6 +57,8 @@ Order in_turn(const std::vector<store::TaskRecord>& tasks);
 /// other such trial beats, where to beat means to be as good in all goals and better in one. Their
 /// order is the given one. Empty with one goal.
 Order front_of(const Order& trials, const experiment::Program& program);
+/// Removes the tasks that ended before `since`.
+void remove_ended_before(Order& order, Wall since);
 /// The best trials first, and under several goals the front before the others; what breaks
 /// constraints comes after what keeps them, the least broken first. Without a goal it is the order
 /// in which they were proposed.

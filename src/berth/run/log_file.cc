@@ -171,13 +171,25 @@ Result<LogReader> LogReader::open(os::Env& env, std::string directory) {
 }
 
 Status LogReader::read(Token token, const std::function<void(LogFrame)>& show) {
-  BERTH_TRY(read_file(file_, offset_, token, show));
-  for (auto& [own, own_offset] : own_offsets_) {
-    if (token.value != 0 && own != token) continue;
-    const auto file = env_->open_read(own_file(directory_, own));
-    if (file) BERTH_TRY(read_file(*file, own_offset, own, show));
+  for (bool has_more = true; has_more;) {
+    BERTH_ASSIGN(has_more, read_some(token, show));
   }
   return {};
+}
+
+Result<bool> LogReader::read_some(Token token, const std::function<void(LogFrame)>& show) {
+  BERTH_ASSIGN(bool has_more, read_step(file_, offset_, token, show));
+  if (has_more) return true;
+  for (auto own = own_offsets_.lower_bound(next_own_); own != own_offsets_.end(); ++own) {
+    if (token.value != 0 && own->first != token) continue;
+    const auto file = env_->open_read(own_file(directory_, own->first));
+    if (!file) continue;
+    BERTH_ASSIGN(has_more, read_step(*file, own->second, own->first, show));
+    next_own_ = own->first;
+    if (has_more) return true;
+  }
+  next_own_ = {};
+  return false;
 }
 
 Result<std::string> LogReader::last(Token token, exec::Stream stream, std::size_t most) {
@@ -226,31 +238,30 @@ Status LogReader::find_last(const os::Fd& file, std::int64_t offset, Token token
   return {};
 }
 
-Status LogReader::read_file(const os::Fd& file, std::int64_t& offset, Token token,
-                            const std::function<void(LogFrame)>& show) {
-  for (;;) {
-    BERTH_ASSIGN(std::string bytes, env_->read_at(file, offset, kReadStep));
-    std::string_view rest = bytes;
-    if (const auto head = head_of(rest); head && head->length + kHeadSize > rest.size()) {
-      BERTH_ASSIGN(bytes, env_->read_at(file, offset, head->length + kHeadSize));
-      rest = bytes;
-    }
-    const std::size_t before = rest.size();
-    while (const auto head = head_of(rest)) {
-      if (rest.size() < kHeadSize + head->length) break;
-      const Token of{head->token};
-      if (static_cast<FrameKind>(head->kind) == FrameKind::goes_on_in_own_file)
-        own_offsets_.try_emplace(of, 0);
-      else if (token.value == 0 || of == token)
-        show({{head->task},
-              of,
-              static_cast<exec::Stream>(head->stream),
-              std::string(rest.substr(kHeadSize, head->length))});
-      rest.remove_prefix(kHeadSize + head->length);
-    }
-    offset += static_cast<std::int64_t>(before - rest.size());
-    if (before == rest.size()) return {};
+/// Returns false if no whole frame follows the offset.
+Result<bool> LogReader::read_step(const os::Fd& file, std::int64_t& offset, Token token,
+                                  const std::function<void(LogFrame)>& show) {
+  BERTH_ASSIGN(std::string bytes, env_->read_at(file, offset, kReadStep));
+  std::string_view rest = bytes;
+  if (const auto head = head_of(rest); head && head->length + kHeadSize > rest.size()) {
+    BERTH_ASSIGN(bytes, env_->read_at(file, offset, head->length + kHeadSize));
+    rest = bytes;
   }
+  const std::size_t before = rest.size();
+  while (const auto head = head_of(rest)) {
+    if (rest.size() < kHeadSize + head->length) break;
+    const Token of{head->token};
+    if (static_cast<FrameKind>(head->kind) == FrameKind::goes_on_in_own_file)
+      own_offsets_.try_emplace(of, 0);
+    else if (token.value == 0 || of == token)
+      show({{head->task},
+            of,
+            static_cast<exec::Stream>(head->stream),
+            std::string(rest.substr(kHeadSize, head->length))});
+    rest.remove_prefix(kHeadSize + head->length);
+  }
+  offset += static_cast<std::int64_t>(before - rest.size());
+  return before != rest.size();
 }
 
 }  // namespace berth::run

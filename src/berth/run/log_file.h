@@ -82,6 +82,8 @@ class LogReader {
   /// Calls `show` with each frame of one attempt (of all, where the token is 0) from where the last
   /// call stopped to the present end; a log may be larger than memory.
   Status read(Token token, const std::function<void(LogFrame)>& show);
+  /// Does the same for a few MiB. Returns false at the present end.
+  Result<bool> read_some(Token token, const std::function<void(LogFrame)>& show);
   void seek(std::int64_t offset) { offset_ = offset; }
   /// The last bytes of a stream of one attempt, `most` or fewer, from where a read would go on.
   /// However much the attempt printed, no more than that is read of it.
@@ -91,14 +93,15 @@ class LogReader {
   LogReader(os::Env& env, std::string directory) : env_(&env), directory_(std::move(directory)) {}
   Status find_last(const os::Fd& file, std::int64_t offset, Token token, exec::Stream stream,
                    std::size_t most, std::string& last, bool& goes_on);
-  Status read_file(const os::Fd& file, std::int64_t& offset, Token token,
-                   const std::function<void(LogFrame)>& show);
+  Result<bool> read_step(const os::Fd& file, std::int64_t& offset, Token token,
+                         const std::function<void(LogFrame)>& show);
 
   os::Env* env_;
   std::string directory_;
   os::Fd file_;
   std::int64_t offset_ = 0;
   std::map<Token, std::int64_t> own_offsets_;
+  Token next_own_;  // the first whose own file was not read to its end
 };
 
 }  // namespace berth::run

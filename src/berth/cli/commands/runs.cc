@@ -125,7 +125,7 @@ Result<int> list_runs(os::Env& env, const RunsOptions& options) {
   return 0;
 }
 
-constexpr std::size_t kLeadingCurves = 5, kMostCurves = 100;
+constexpr std::size_t kLeadingCurves = 5;
 
 Result<std::string> charts_of(engine::Context& context, const engine::RunDetails& run,
                               const std::string& wanted) {
@@ -172,7 +172,7 @@ Result<int> show(os::Env& env, const ShowOptions& options) {
     return 0;
   }
   if (options.chart && is_json && *options.chart == "curves") {
-    BERTH_ASSIGN(const auto curves, engine::curves_of(context, run, kMostCurves));
+    BERTH_ASSIGN(const auto curves, engine::curves_of(context, run));
     print(render::curves_json(run.program, curves));
     return 0;
   }
@@ -190,9 +190,7 @@ Result<int> show(os::Env& env, const ShowOptions& options) {
   if (options.summary) order.clear();
   if (!options.since.empty()) {
     BERTH_ASSIGN(const Wall since, parse_utc(options.since));
-    std::erase_if(order, [&](const auto* task) {
-      return store::final(task->state) && task->ended && *task->ended < since;
-    });
+    engine::remove_ended_before(order, since);
   }
   if (options.csv) {
     const std::string csv = render::trials_csv(record, order, options.raw);

@@ -5,15 +5,14 @@
 #include "berth/base/json_writer.h"
 #include "berth/base/text.h"
 #include "berth/cli/server/own_command.h"
-#include "berth/cli/server/run_routes.h"
+#include "berth/cli/server/work.h"
 
 namespace berth::cli {
 namespace {
 
 using api::Role;
 
-constexpr std::string_view kRuns = "runs", kMachines = "machines", kPlans = "plans";
-constexpr std::string_view kText = "text/plain; charset=utf-8", kCsv = "text/csv; charset=utf-8";
+constexpr std::string_view kMachines = "machines", kPlans = "plans";
 
 /// A call is a command. In `words` each * is the next part of the path; @ is the fleet of that
 /// number; % is the day. What the query has, NAME=VALUE, follows as --NAME=VALUE. Text is sent as
@@ -23,24 +22,6 @@ struct CommandCall {
   std::string_view words;
 };
 constexpr CommandCall kCalls[] = {
-    {{"GET", "/v1/runs/{run}/curves", Role::read, kRuns, "learning curves of the trials", "Curves"},
-     "show * --json --chart curves"},
-    {{"GET", "/v1/runs/{run}/graph", Role::read, kRuns, "the steps of a flow", "Graph"},
-     "show * --json --graph"},
-    {{"GET", "/v1/runs/{run}/trials.csv", Role::read, kRuns, "tasks as a table", kCsv, "",
-      "changed-since"},
-     "show * --csv"},
-    {{"GET", "/v1/runs/{run}/importance", Role::read, kRuns,
-      "the importance of the parameters for a metric", "Importance", "", "metric"},
-     "importance * --json"},
-    {{"GET", "/v1/runs/{run}/log", Role::read, kRuns, "the output of its tasks", kText, "", "tail"},
-     "logs * --together"},
-    {{"GET", "/v1/runs/{run}/trace", Role::read, kRuns,
-      "the timeline of the tasks, for trace viewers", "Trace"},
-     "trace *"},
-    {{"GET", "/v1/tasks/{task}/log", Role::read, kRuns, "the output of a task", kText, "",
-      "tail attempt"},
-     "logs * --together"},
     {{"GET", "/v1/machine", Role::read, kMachines, "this machine and its allocations", "Machine"},
      "machine --json"},
     {{"GET", "/v1/top", Role::read, kMachines, "the current state of this machine and the clusters",

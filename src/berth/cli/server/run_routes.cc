@@ -1,69 +1,59 @@
 #include "berth/cli/server/run_routes.h"
 
-#include <malloc.h>
-
-#include <algorithm>
-
 #include "berth/base/json_writer.h"
 #include "berth/base/text.h"
-#include "berth/cli/server/own_command.h"
-#include "berth/engine/context.h"
+#include "berth/base/units.h"
+#include "berth/base/visible.h"
+#include "berth/cli/server/work.h"
+#include "berth/engine/autoscale.h"
 #include "berth/engine/detach.h"
+#include "berth/engine/flow_steps.h"
 #include "berth/engine/queries.h"
 #include "berth/engine/request_json.h"
 #include "berth/engine/run_json.h"
 #include "berth/engine/run_record.h"
 #include "berth/engine/run_state.h"
-#include "berth/engine/task_explanation.h"
-#include "berth/os/wake.h"
-#include "berth/render/table.h"
+#include "berth/engine/trace.h"
+#include "berth/render/analysis.h"
+#include "berth/render/autoscale.h"
+#include "berth/render/explanation.h"
+#include "berth/render/flow_graph.h"
+#include "berth/render/runs.h"
+#include "berth/render/task_output.h"
+#include "berth/render/trials.h"
 
 namespace berth::cli {
 namespace {
 
 using api::Role;
 
-constexpr std::size_t kMostNames = 16, kLongestName = 512;
-constexpr std::size_t kMostFreeMemory = 16U << 20;  // bytes that the allocator may keep
 constexpr std::string_view kRuns = "runs";
-
-/// What one request works on. Requests are answered on several threads, and a Context belongs to
-/// one.
-struct Work {
-  os::StopSource stop = {};  // stop() counts as a stop signal, which is for this request alone
-  std::unique_ptr<os::Env> env = os::posix_env(stop);
-  engine::Context context = {};
-  std::vector<std::pair<std::string, std::string>> query = {};
-  const api::Request* request = nullptr;
-  std::vector<std::string> notes = {};
-
-  const std::string& name() const { return request->parts.front(); }
-  engine::Note note() {
-    return [this](const std::string& text) { notes.push_back(text); };
-  }
-  std::string value(std::string_view key) const {
-    const auto at = std::ranges::find(query, key, &std::pair<std::string, std::string>::first);
-    return at == query.end() ? "" : at->second;
-  }
-};
-
-using Answer = Result<std::string>(Work&);
+constexpr std::string_view kText = "text/plain; charset=utf-8", kCsv = "text/csv; charset=utf-8";
+constexpr std::int64_t kMostAttempts = 1'000'000;
 
 Result<std::string> list(Work& work) {
   BERTH_ASSIGN(const auto runs, engine::list_runs(work.context, true));
   return engine::runs_json(runs);
 }
 
-/// The explanation of a run, or of a task such as "digits-3/17".
+/// The explanation of a run, of a task such as "digits-3/17", or of the decisions of
+/// `berth autoscale` for a server: "autoscale/chat".
 Result<std::string> why(Work& work) {
   const auto path = engine::parse_task_path(work.name());
-  BERTH_ASSIGN(const auto run, engine::details_of(work.context, path.run, {.tasks = false}));
-  if (path.task.empty()) {
-    BERTH_ASSIGN(const auto explained, engine::explain_run(work.context, run.shown.record));
-    return engine::why_run_json(explained);
+  auto run = engine::find_run(work.context, path.run);
+  if (!run && run.error().kind == ErrorKind::not_found && path.run == "autoscale" &&
+      !path.task.empty()) {
+    BERTH_ASSIGN(const auto history,
+                 engine::autoscale_history(*work.env, work.context.state_directory, path.task));
+    return visible_json(render::to_json(history));
   }
-  BERTH_ASSIGN(const auto task, engine::explain_task(work.context, run.shown.record, path.task));
-  return engine::why_json(task.run, task.task, task.attempts, task.why, task.because, task.report);
+  BERTH_TRY(run);
+  if (path.task.empty()) {
+    BERTH_ASSIGN(const auto explained, engine::explain_run(work.context, *run));
+    return render::to_json(explained);
+  }
+  BERTH_ASSIGN(const auto task, engine::explain_task(work.context, *run, path.task));
+  return render::to_json(task);
 }
 
 Result<std::string> show_run(Work& work, bool is_summary) {
@@ -88,10 +78,90 @@ Result<std::string> best(Work& work) {
   return engine::task_json(best.record, best.task, best.program);
 }
 
+/// The learning curves of the trials.
+Result<std::string> curves(Work& work) {
+  BERTH_ASSIGN(const auto run, engine::details_of(work.context, work.name(), {}));
+  BERTH_ASSIGN(const auto curves, engine::curves_of(work.context, run));
+  return visible_json(render::curves_json(run.program, curves));
+}
+
+Result<std::string> graph(Work& work) {
+  BERTH_ASSIGN(const auto run, engine::details_of(work.context, work.name(), {}));
+  const auto& record = run.shown.record;
+  if (record.kind != "flow")
+    return fail(ErrorKind::usage, "{} is not a flow: it has no graph", record.name);
+  BERTH_ASSIGN(const auto flow, engine::flow_of(record));
+  const auto steps = engine::step_counts(flow, record, run.tasks);
+  return visible_json(render::to_json(render::FlowGraph{flow, steps, run.tasks}));
+}
+
+Result<std::string> trials_csv(Work& work) {
+  BERTH_ASSIGN(const auto run, engine::details_of(work.context, work.name(), {}));
+  auto order = engine::in_turn(run.tasks);
+  if (const auto text = work.value("changed-since"); !text.empty()) {
+    BERTH_ASSIGN(const Wall since, parse_utc(text));
+    engine::remove_ended_before(order, since);
+  }
+  return visible_text(render::trials_csv(run.shown.record, order, false));
+}
+
+Result<std::string> importance(Work& work) {
+  BERTH_ASSIGN(const auto report,
+               engine::importance_of(work.context, work.name(), work.value("metric")));
+  return visible_json(render::to_json(report));
+}
+
+Result<std::string> trace(Work& work) {
+  BERTH_ASSIGN(const auto text, engine::trace_of(work.context, work.name()));
+  return visible_json(text);
+}
+
+/// The output of a run or a task, both streams in one, as far as it was printed.
+struct OutputStream {
+  engine::OutputReader reader;
+  std::function<bool()> is_abandoned;
+  std::string part = {};
+  render::OutputText text;
+  bool has_more = true;
+
+  OutputStream(engine::OutputReader from, std::optional<render::Tail> tail,
+               std::function<bool()> abandoned)
+      : reader(std::move(from)),
+        is_abandoned(std::move(abandoned)),
+        text(tail, [this](exec::Stream, std::string_view bytes) { part += bytes; }) {}
+
+  Result<std::optional<std::string>> next() {
+    if (!has_more) return std::nullopt;
+    if (is_abandoned && is_abandoned())
+      return fail(ErrorKind::interrupted, "the client has left, or the server ends");
+    BERTH_ASSIGN(has_more,
+                 reader.read_some([&](const engine::OutputPart& one) { text.on_part(one); }));
+    if (!has_more) text.finish();
+    return std::exchange(part, {});
+  }
+};
+
+Result<std::string> log(Work& work) {
+  engine::OutputRequest request{.path = work.name()};
+  if (const auto text = work.value("attempt"); !text.empty()) {
+    const auto attempt = parse_integer(text);
+    if (!attempt || *attempt < 1 || *attempt > kMostAttempts)
+      return fail(ErrorKind::usage, "--attempt: expected a whole number from 1 to {}, got '{}'",
+                  kMostAttempts, clip(text));
+    request.attempt = static_cast<int>(*attempt);
+  }
+  BERTH_ASSIGN(const auto tail, render::parse_tail(work.value("tail")));
+  BERTH_ASSIGN(auto reader, engine::OutputReader::open(work.context, request));
+  const auto stream =
+      std::make_shared<OutputStream>(std::move(reader), tail, work.request->is_abandoned);
+  BERTH_TRY(stream->text.on_source(stream->reader.source()));
+  work.more = [stream] { return stream->next(); };
+  BERTH_ASSIGN(auto first, stream->next());  // before the status is sent
+  return first.value_or("");
+}
+
 Result<std::string> compare(Work& work) {
-  std::vector<std::string> runs;
-  for (const auto& [key, value] : work.query)
-    if (key == "run") runs.push_back(value);
+  const auto runs = work.values("run");
   BERTH_TRY(check_names(*work.request, runs));
   if (runs.size() < 2) return fail(ErrorKind::usage, "run: expected two runs or more");
   const std::string direction = work.value("direction");
@@ -144,11 +214,7 @@ Result<std::string> retry(Work& work) {
   return begun ? begun_json(work, work.name()) : said_json(work);
 }
 
-struct RunCall {
-  api::Call call;
-  Answer* answer;
-};
-constexpr RunCall kCalls[] = {
+constexpr WorkCall kCalls[] = {
     {{"GET", "/v1/runs", Role::read, kRuns, "all runs, the oldest first", "Runs"}, list},
     {{"POST", "/v1/runs", Role::control, kRuns,
       "start a command, an experiment or a flow; a runner in the background drives it", "Submitted",
@@ -163,6 +229,23 @@ constexpr RunCall kCalls[] = {
      why},
     {{"GET", "/v1/tasks/{task}/why", Role::read, kRuns, "why a task waits, runs or failed", "Why"},
      why},
+    {{"GET", "/v1/runs/{run}/curves", Role::read, kRuns, "learning curves of the trials", "Curves"},
+     curves},
+    {{"GET", "/v1/runs/{run}/graph", Role::read, kRuns, "the steps of a flow", "Graph"}, graph},
+    {{"GET", "/v1/runs/{run}/trials.csv", Role::read, kRuns, "tasks as a table", kCsv, "",
+      "changed-since"},
+     trials_csv},
+    {{"GET", "/v1/runs/{run}/importance", Role::read, kRuns,
+      "the importance of the parameters for a metric", "Importance", "", "metric"},
+     importance},
+    {{"GET", "/v1/runs/{run}/log", Role::read, kRuns, "the output of its tasks", kText, "", "tail"},
+     log},
+    {{"GET", "/v1/runs/{run}/trace", Role::read, kRuns,
+      "the timeline of the tasks, for trace viewers", "Trace"},
+     trace},
+    {{"GET", "/v1/tasks/{task}/log", Role::read, kRuns, "the output of a task", kText, "",
+      "tail attempt"},
+     log},
     {{"GET", "/v1/compare", Role::read, kRuns, "compare runs", "Comparison", "",
       "run metric direction"},
      compare},
@@ -172,51 +255,10 @@ constexpr RunCall kCalls[] = {
      retry},
 };
 
-Result<std::string> answer_to(const RunCall& own, const std::string& berth,
-                              const api::Request& request) {
-  BERTH_TRY(check_names(request, request.parts));
-  Work work;
-  work.request = &request;
-  BERTH_ASSIGN(work.query, api::read_query(request.query, own.call.query));
-  BERTH_ASSIGN(work.context, engine::open_context(*work.env));
-  work.context.program = berth;
-  return own.answer(work);
-}
-
-/// The decisions of berth autoscale, as a task: "autoscale/chat".
-bool is_of_autoscale(const RunCall& own, const api::Request& request) {
-  return own.answer == why && request.parts.front().starts_with("autoscale/");
-}
-
 }  // namespace
 
-Status check_names(const api::Request& request, std::span<const std::string> names) {
-  const auto is_name = [](const std::string& name) {
-    return !name.empty() && name.size() <= kLongestName && !name.starts_with('-') &&
-           std::ranges::none_of(name, [](char c) { return static_cast<unsigned char>(c) < 0x20; });
-  };
-  if (names.size() <= kMostNames && std::ranges::all_of(names, is_name)) return {};
-  return fail(ErrorKind::usage, "{}: expected names of runs and tasks", clip(request.path));
-}
-
 std::vector<api::Route> run_routes(const std::string& berth) {
-  std::vector<api::Route> routes;
-  for (const RunCall& own : kCalls)
-    routes.push_back({own.call, [&own, berth](const api::Request& request) {
-                        auto answer = answer_to(own, berth, request);
-                        // The allocator keeps the memory of 100,000 tasks otherwise.
-                        if (::mallinfo2().fordblks >= kMostFreeMemory) ::malloc_trim(0);
-                        if (!answer && answer.error().kind == ErrorKind::not_found &&
-                            is_of_autoscale(own, request))
-                          return answer_of({.program = berth,
-                                            .words = {"why", request.parts.front(), "--json"},
-                                            .is_abandoned = request.is_abandoned});
-                        if (!answer) return api::failed(answer.error());
-                        api::Reply reply{.status = own.call.status, .body = *std::move(answer)};
-                        reply.ends_line = false;
-                        return reply;
-                      }});
-  return routes;
+  return routes_of(kCalls, berth);
 }
 
 }  // namespace berth::cli

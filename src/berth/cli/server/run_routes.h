@@ -1,4 +1,4 @@
-// The routes of runs and tasks that the server answers itself: the list, one run, comparisons,
+// The routes of runs and tasks: the list, one run, its charts, output and timeline, comparisons,
 // explanations, and what starts, stops, resumes and retries a run. The only process that they start
 // is the runner of a run, which outlives the server.
 //
@@ -6,7 +6,6 @@
 // the error's kind.
 #pragma once
 
-#include <span>
 #include <string>
 #include <vector>
 
@@ -16,8 +15,5 @@ namespace berth::cli {
 
 /// `berth`: the path of the program that drives runs.
 std::vector<api::Route> run_routes(const std::string& berth);
-
-/// Checks that these may be names of runs and tasks, and none is an option. Errors: usage.
-Status check_names(const api::Request& request, std::span<const std::string> names);
 
 }  // namespace berth::cli

@@ -1,0 +1,96 @@
+#include "berth/cli/server/work.h"
+
+#include <malloc.h>
+
+#include <algorithm>
+
+#include "berth/base/text.h"
+
+namespace berth::cli {
+namespace {
+
+constexpr std::size_t kMostNames = 16, kLongestName = 512;
+constexpr std::size_t kMostFreeMemory = 16U << 20;  // bytes that the allocator may keep
+constexpr std::string_view kRepeatable = "run set";
+
+/// usage: a name without a value, or given more than once.
+Status check_query(const Work& work) {
+  const auto repeatable = words(kRepeatable);
+  for (const auto& [name, value] : work.query) {
+    if (value.empty()) return fail(ErrorKind::usage, "{}: expected a value", name);
+    if (std::ranges::find(repeatable, name) == repeatable.end() && work.values(name).size() > 1)
+      return fail(ErrorKind::usage, "{}: expected one value", name);
+  }
+  return {};
+}
+
+Result<std::string> answer_to(Work& work, const api::Call& call, bool needs_store,
+                              const std::string& berth,
+                              const std::function<WorkCall::Answer>& answer) {
+  BERTH_TRY(check_names(*work.request, work.request->parts));
+  BERTH_ASSIGN(work.query, api::read_query(work.request->query, call.query));
+  BERTH_TRY(check_query(work));
+  if (needs_store) {
+    BERTH_ASSIGN(work.context, engine::open_context(*work.env));
+    work.context.program = berth;
+  }
+  return answer(work);
+}
+
+api::Reply reply_to(const api::Request& request, const api::Call& call, bool needs_store,
+                    const std::string& berth, const std::function<WorkCall::Answer>& answer) {
+  const auto work = std::make_shared<Work>();
+  work->request = &request;
+  auto text = answer_to(*work, call, needs_store, berth, answer);
+  if (!text) return api::failed(text.error());
+  api::Reply reply{.status = call.status, .body = *std::move(text), .ends_line = false};
+  if (call.answer.contains('/')) reply.type = call.answer.data();  // of a literal
+  if (work->more) reply.more = [work] { return work->more(); };
+  return reply;
+}
+
+}  // namespace
+
+engine::Note Work::note() {
+  return [this](const std::string& text) { notes.push_back(text); };
+}
+
+std::string Work::value(std::string_view key) const {
+  const auto at = std::ranges::find(query, key, &std::pair<std::string, std::string>::first);
+  return at == query.end() ? "" : at->second;
+}
+
+std::vector<std::string> Work::values(std::string_view key) const {
+  std::vector<std::string> values;
+  for (const auto& [name, value] : query)
+    if (name == key) values.push_back(value);
+  return values;
+}
+
+api::Route route_of(const api::Call& call, bool needs_store, const std::string& berth,
+                    std::function<WorkCall::Answer> answer) {
+  return {call, [=](const api::Request& request) {
+            auto reply = reply_to(request, call, needs_store, berth, answer);
+            // The allocator keeps the memory of 100,000 tasks otherwise.
+            if (::mallinfo2().fordblks >= kMostFreeMemory) ::malloc_trim(0);
+            return reply;
+          }};
+}
+
+std::vector<api::Route> routes_of(std::span<const WorkCall> calls, const std::string& berth) {
+  std::vector<api::Route> routes;
+  for (const auto& [call, answer, needs_store] : calls)
+    routes.push_back(route_of(call, needs_store, berth, answer));
+  return routes;
+}
+
+Status check_names(const api::Request& request, std::span<const std::string> names) {
+  const auto is_name = [](const std::string& name) {
+    return !name.empty() && name.size() <= kLongestName && !name.starts_with('-') &&
+           std::ranges::none_of(name, [](char c) { return static_cast<unsigned char>(c) < 0x20; });
+  };
+  if (names.size() <= kMostNames && std::ranges::all_of(names, is_name)) return {};
+  return fail(ErrorKind::usage, "{}: expected names of runs and tasks", clip(request.path));
+}
+
+}  // namespace berth::cli

@@ -1,0 +1,58 @@
+// One request that the server answers in its process: its Env, the store, and what it asks for.
+//
+// Threads: requests are answered on any number of threads; each has a Work, which one thread uses.
+// Failure: a Reply with the status of the error's kind.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "berth/api/routes.h"
+#include "berth/engine/context.h"
+#include "berth/engine/submission.h"
+#include "berth/os/wake.h"
+
+namespace berth::cli {
+
+struct Work {
+  os::StopSource stop = {};  // stop() counts as a stop signal, which is for this request alone
+  std::unique_ptr<os::Env> env = os::posix_env(stop);
+  engine::Context context = {};  ///< Open for the calls that need the store.
+  std::vector<std::pair<std::string, std::string>> query = {};
+  const api::Request* request = nullptr;  ///< Valid until the call has answered.
+  std::vector<std::string> notes = {};
+  /// What follows the answer, as Reply::more; the Work lives until its end.
+  std::function<Result<std::optional<std::string>>()> more = {};
+
+  const std::string& name() const { return request->parts.front(); }
+  engine::Note note();
+  /// The value of the query; "" if it is not given.
+  std::string value(std::string_view key) const;
+  /// The values of a name that may be given several times.
+  std::vector<std::string> values(std::string_view key) const;
+};
+
+/// A call and the function that answers it with JSON, or with text of the type of the call.
+struct WorkCall {
+  using Answer = Result<std::string>(Work&);
+  api::Call call;
+  Answer* answer;
+  bool needs_store = true;
+};
+
+/// `berth`: the path of the program that drives runs.
+std::vector<api::Route> routes_of(std::span<const WorkCall> calls, const std::string& berth);
+
+/// Returns the route of a call. `answer` gets a Work whose store is open if `needs_store`.
+api::Route route_of(const api::Call& call, bool needs_store, const std::string& berth,
+                    std::function<WorkCall::Answer> answer);
+
+/// Checks that these may be names of runs and tasks, and none is an option. Errors: usage.
+Status check_names(const api::Request& request, std::span<const std::string> names);
+
+}  // namespace berth::cli
