@@ -4,7 +4,7 @@
 #include <tuple>
 #include <vector>
 
-#include "berth/api/exposition.h"
+#include "berth/base/exposition.h"
 #include "berth/base/text.h"
 #include "berth/base/units.h"
 

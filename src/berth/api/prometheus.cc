@@ -60,19 +60,6 @@ Result<std::vector<Sample>> read_samples(std::string_view body) {
   return samples;
 }
 
-std::string escaped_label(std::string_view text) {
-  std::string escaped;
-  for (const char c : text) {
-    if (c == '\n') {
-      escaped += "\\n";
-      continue;
-    }
-    if (c == '"' || c == '\\') escaped += '\\';
-    escaped += c;
-  }
-  return escaped;
-}
-
 Prometheus::Prometheus(os::Env& env, const remote::Cloud& cloud, std::string url, std::string token)
     : env_(env), session_(cloud.open_session()), url_(std::move(url)), token_(std::move(token)) {
   while (url_.ends_with('/')) url_.pop_back();

@@ -25,9 +25,6 @@ struct Sample {
 /// Reads the answer to an instant query. Errors: invalid: it is none, or says no, with its words.
 Result<std::vector<Sample>> read_samples(std::string_view body);
 
-/// The text as it stands between the quotes of a label's value.
-std::string escaped_label(std::string_view text);
-
 class Prometheus {
  public:
   /// `url`: "http://host:9090", with a path where Prometheus has one. `token`: "" or what it wants

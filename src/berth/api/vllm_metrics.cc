@@ -3,6 +3,7 @@
 #include <cmath>
 #include <utility>
 
+#include "berth/base/exposition.h"
 #include "berth/base/text.h"
 
 namespace berth::api {

@@ -231,15 +231,4 @@ std::string to_json(const engine::MachineReport& report) {
   return json.key("notes").list(capacity.notes).end().take() + "\n";
 }
 
-std::string to_text(const MachineAndClusters& page, const View&) {
-  return usage_text(page.machine) + page.clusters_text;
-}
-
-std::string to_json(const MachineAndClusters& page) {
-  std::string text = to_json(page.machine);
-  if (!page.clusters_json.empty())
-    text.insert(text.rfind('}'), ",\"clusters\":" + page.clusters_json);
-  return text;
-}
-
 }  // namespace berth::render

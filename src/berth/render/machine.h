@@ -26,13 +26,4 @@ std::string holders_text(const engine::MachineReport& report, std::string_view n
 /// How much of each resource is used, as bars, and by whom.
 std::string usage_text(const engine::MachineReport& report, const View& view = {});
 
-/// The page of berth top --once: this machine, and the clusters if there are any.
-struct MachineAndClusters {
-  const engine::MachineReport& machine;
-  std::string clusters_text;
-  std::string clusters_json;  ///< An array; "": no clusters.
-};
-std::string to_text(const MachineAndClusters& page, const View& view);
-std::string to_json(const MachineAndClusters& page);
-
 }  // namespace berth::render

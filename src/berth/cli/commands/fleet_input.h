@@ -28,6 +28,8 @@ Result<double> number_given(std::string_view option, const std::string& text);
 /// fleet::set_value(), with what is wrong as an error of usage.
 Status set_fleet_value(std::string_view option, fleet::System& system, const std::string& path,
                        double value);
+/// Reads the value of --solver; "" leaves `to` as it is.
+Status choose_solver(const std::string& text, fleet::Solver& to);
 /// All that --set was given.
 Status set_fleet_values(fleet::System& system, const std::vector<std::string>& settings);
 

@@ -119,8 +119,7 @@ Result<double> watts_of(std::string_view option, const std::string& text) {
 Result<fleet::Options> options_of(const PlanOptions& given, fleet::Options options) {
   BERTH_TRY(
       choose("--model", given.model, fleet::queue_model, "calibrated or reference", options.model));
-  BERTH_TRY(choose("--solver", given.solver, fleet::solver, "optimal, greedy or unlimited",
-                   options.solver));
+  BERTH_TRY(choose_solver(given.solver, options.solver));
   BERTH_TRY(choose("--saturation", given.saturation, fleet::saturation,
                    "None, PriorityExhaustive, PriorityRoundRobin or RoundRobin",
                    options.saturation));

@@ -6,8 +6,8 @@
 #include <mutex>
 
 #include "berth/api/control_loop.h"
-#include "berth/api/exposition.h"
 #include "berth/api/server.h"
+#include "berth/base/exposition.h"
 #include "berth/base/text.h"
 #include "berth/base/units.h"
 #include "berth/base/visible.h"
@@ -132,13 +132,12 @@ class Teller {
 std::vector<api::Route> routes_of(const api::ControlLoop& loop) {
   using api::Request, api::Reply, api::Role;
   constexpr std::string_view kLoop = "autoscale";
-  return {
-      {{"GET", "/metrics", Role::read, kLoop, "the metrics of the loop", api::kExpositionType},
-       [&loop](const Request&) { return Reply{200, loop.metrics(), api::kExpositionType, false}; }},
-      {{"GET", "/v1/decisions", Role::read, kLoop, "the last decisions", "Decisions"},
-       [&loop](const Request&) { return Reply{200, loop.decisions_json()}; }},
-      {{"GET", "/v1/health", Role::none, kLoop, "the state of the loop", "Health"},
-       [](const Request&) { return Reply{200, R"({"ok":true})"}; }}};
+  return {{{"GET", "/metrics", Role::read, kLoop, "the metrics of the loop", kExpositionType},
+           [&loop](const Request&) { return Reply{200, loop.metrics(), kExpositionType, false}; }},
+          {{"GET", "/v1/decisions", Role::read, kLoop, "the last decisions", "Decisions"},
+           [&loop](const Request&) { return Reply{200, loop.decisions_json()}; }},
+          {{"GET", "/v1/health", Role::none, kLoop, "the state of the loop", "Health"},
+           [](const Request&) { return Reply{200, R"({"ok":true})"}; }}};
 }
 
 Status check_words(const AutoscaleOptions& given) {

@@ -1,9 +1,8 @@
-// The fleets that the page plans: those of files, and the one that the planner holds.
+// The fleets that the page plans: those of files, and the planner's.
 //
-// Threads: any number at once.
+// Threads: any number at the same time.
 #pragma once
 
-#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -13,22 +12,17 @@
 
 namespace berth::cli {
 
-/// A fleet document that a command can read, as long as this lives.
-struct FleetDocument {
-  std::string path;
-  std::shared_ptr<void> keeps = {};
-};
-
 struct Fleets {
   std::vector<std::string> files;  ///< Of the command line, the only ones that requests may name.
   std::string profile;             ///< Their loads over a day; "": none.
   const api::Planner* planner = nullptr;
-  std::string planner_name;  ///< What the planner's fleet is called.
+  std::string planner_name;  ///< The name of the planner's fleet.
 
-  /// The names of all: the files, then the planner's fleet where it has a server.
+  /// The names of all: the files, then the planner's fleet if it has a server.
   std::vector<std::string> names() const;
-  /// The fleet of that number, as it is now. usage: there is none.
-  Result<FleetDocument> document(std::string_view number) const;
+  /// The fleet of that number, as it is now. Errors: usage, if there is none; as
+  /// engine::read_fleet().
+  Result<fleet::System> system(os::Env& env, std::string_view number) const;
 };
 
 }  // namespace berth::cli

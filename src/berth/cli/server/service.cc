@@ -8,9 +8,9 @@
 #include "berth/base/text.h"
 #include "berth/cli/commands/fleet_input.h"
 #include "berth/cli/print.h"
-#include "berth/cli/server/command_routes.h"
+#include "berth/cli/server/fleet_routes.h"
 #include "berth/cli/server/listen.h"
-#include "berth/cli/server/metrics_route.h"
+#include "berth/cli/server/machine_routes.h"
 #include "berth/cli/server/openapi.h"
 #include "berth/cli/server/page_routes.h"
 #include "berth/cli/server/run_routes.h"
@@ -52,10 +52,11 @@ Result<int> run_service(os::Env& env, ServiceOptions options) {
   add(routes, page_routes(sessions, {.database = state ? run::database_file(*state) : "",
                                      .tls = !options.listening.certificate.empty()}));
   add(routes, run_routes(berth));
-  add(routes, command_routes(berth, options.fleets));
+  add(routes, machine_routes());
+  add(routes, fleet_routes(options.fleets));
   const std::size_t first_free = routes.size();
   add(routes, planner.routes());
-  routes.push_back(metrics_route(berth, planner, counts));
+  routes.push_back(metrics_route(planner, counts));
   routes.push_back(openapi_route(routes));
   for (std::size_t i = first_free; i < routes.size(); ++i) routes[i].is_free = is_free;
   os::install_stop_signals();

@@ -67,8 +67,8 @@ std::vector<std::string> Work::values(std::string_view key) const {
   return values;
 }
 
-api::Route route_of(const api::Call& call, bool needs_store, const std::string& berth,
-                    std::function<WorkCall::Answer> answer) {
+api::Route route_of(const api::Call& call, const std::function<WorkCall::Answer>& answer,
+                    const std::string& berth, bool needs_store) {
   return {call, [=](const api::Request& request) {
             auto reply = reply_to(request, call, needs_store, berth, answer);
             // The allocator keeps the memory of 100,000 tasks otherwise.
@@ -80,7 +80,7 @@ api::Route route_of(const api::Call& call, bool needs_store, const std::string& 
 std::vector<api::Route> routes_of(std::span<const WorkCall> calls, const std::string& berth) {
   std::vector<api::Route> routes;
   for (const auto& [call, answer, needs_store] : calls)
-    routes.push_back(route_of(call, needs_store, berth, answer));
+    routes.push_back(route_of(call, answer, berth, needs_store));
   return routes;
 }
 

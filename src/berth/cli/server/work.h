@@ -45,12 +45,11 @@ struct WorkCall {
   bool needs_store = true;
 };
 
-/// `berth`: the path of the program that drives runs.
-std::vector<api::Route> routes_of(std::span<const WorkCall> calls, const std::string& berth);
-
-/// Returns the route of a call. `answer` gets a Work whose store is open if `needs_store`.
-api::Route route_of(const api::Call& call, bool needs_store, const std::string& berth,
-                    std::function<WorkCall::Answer> answer);
+/// Returns the route of a call. `answer` gets a Work whose store is open if `needs_store`. `berth`:
+/// the path of the program that drives runs.
+api::Route route_of(const api::Call& call, const std::function<WorkCall::Answer>& answer,
+                    const std::string& berth = {}, bool needs_store = true);
+std::vector<api::Route> routes_of(std::span<const WorkCall> calls, const std::string& berth = {});
 
 /// Checks that these may be names of runs and tasks, and none is an option. Errors: usage.
 Status check_names(const api::Request& request, std::span<const std::string> names);

@@ -4,13 +4,10 @@
 
 #include "berth/cli/output.h"
 #include "berth/cli/top/top_live.h"
-#include "berth/os/loop.h"
-#include "berth/render/machine.h"
+#include "berth/render/cluster_use.h"
 
 namespace berth::cli {
 namespace {
-
-constexpr Duration kAnswersWithin = std::chrono::seconds(15);
 
 struct TopOptions {
   Output output;
@@ -30,12 +27,8 @@ bool is_screen(os::Env& env) {
 
 Result<int> top(os::Env& env, const TopOptions& options) {
   if (!options.output.is_json() && !options.once && is_screen(env)) return top_live(env);
-  BERTH_ASSIGN(engine::MachineReport report, engine::machine_report(env));
-  engine::find_starts(env, report);
-  BERTH_ASSIGN(auto clusters, TopClusters::open(env));
-  const Mono until = env.now() + kAnswersWithin;
-  while (!clusters.settled() && env.now() < until) BERTH_TRY(env.loop().turn(until));
-  options.output.print(render::MachineAndClusters{report, clusters.text(), clusters.json()});
+  BERTH_ASSIGN(const auto use, engine::current_use(env));
+  options.output.print(use);
   return 0;
 }
 

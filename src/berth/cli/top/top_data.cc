@@ -8,6 +8,7 @@
 #include "berth/engine/run_record.h"
 #include "berth/engine/run_state.h"
 #include "berth/render/cells.h"
+#include "berth/render/cluster_use.h"
 #include "berth/render/table.h"
 
 namespace berth::cli {
@@ -59,7 +60,7 @@ void set_lines(TextPane& pane, std::string_view text) {
 
 Result<TopSource> TopSource::open(os::Env& env) {
   BERTH_ASSIGN(auto report, engine::machine_report(env));
-  BERTH_ASSIGN(auto clusters, TopClusters::open(env));
+  BERTH_ASSIGN(auto clusters, engine::ClusterWatch::open(env));
   return TopSource(env, std::move(report), std::move(clusters));
 }
 
@@ -288,7 +289,7 @@ void TopSource::refresh(TopData& data, const TopState& state) {
   data.title =
       fmt::format("berth top  {}  {} {} ({} {})  {} in the queue", env_->host_name(), runs,
                   runs == 1 ? "run" : "runs", running, running == 1 ? "task" : "tasks", waits);
-  set_lines(data.machine, render::usage_text(machine_) + clusters_.text());
+  set_lines(data.machine, render::usage_text(machine_) + render::to_text(clusters_.use()));
 }
 
 }  // namespace berth::cli

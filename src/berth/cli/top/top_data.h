@@ -10,8 +10,8 @@
 #include <optional>
 #include <string>
 
-#include "berth/cli/top/top_clusters.h"
 #include "berth/cli/top/top_model.h"
+#include "berth/engine/cluster_use.h"
 #include "berth/engine/context.h"
 #include "berth/engine/task_times.h"
 #include "berth/render/machine.h"
@@ -24,7 +24,6 @@ class TopSource {
 
   /// Reads anew. `state` says which runs need all of their tasks.
   void refresh(TopData& data, const TopState& state);
-  TopClusters& clusters() { return clusters_; }
   const engine::MachineReport& machine() const { return machine_; }
 
  private:
@@ -35,7 +34,7 @@ class TopSource {
     engine::TaskTimes times{};
     Mono read_at{}, again_at{};
   };
-  TopSource(os::Env& env, engine::MachineReport machine, TopClusters clusters)
+  TopSource(os::Env& env, engine::MachineReport machine, engine::ClusterWatch clusters)
       : env_(&env), machine_(std::move(machine)), clusters_(std::move(clusters)) {}
   Result<std::vector<TopEntry>> entries(const TopState& state);
   TopEntry run_entry(const store::RunRecord& run, std::span<const store::RunRecord> runs,
@@ -53,7 +52,7 @@ class TopSource {
 
   os::Env* env_;
   engine::MachineReport machine_;
-  TopClusters clusters_;
+  engine::ClusterWatch clusters_;
   std::optional<engine::Context> context_;
   std::map<std::string, KnownTasks> known_;  // by run
   Mono expect_at_{};                         // when starts are worth asking for again

@@ -1,13 +1,25 @@
-#include "berth/api/exposition.h"
+#include "berth/base/exposition.h"
 
 #include <algorithm>
 #include <numeric>
 
-#include "berth/api/prometheus.h"
 #include "berth/base/text.h"
 #include "berth/base/units.h"
 
-namespace berth::api {
+namespace berth {
+
+std::string escaped_label(std::string_view text) {
+  std::string escaped;
+  for (const char c : text) {
+    if (c == '\n') {
+      escaped += "\\n";
+      continue;
+    }
+    if (c == '"' || c == '\\') escaped += '\\';
+    escaped += c;
+  }
+  return escaped;
+}
 
 void Exposition::begin(std::string_view name, std::string_view type, std::string_view help) {
   name_ = name;
@@ -41,4 +53,4 @@ void Exposition::add(const Labels& labels, std::span<const double> bounds,
   line("_count", labels, static_cast<double>(values.size()));
 }
 
-}  // namespace berth::api
+}  // namespace berth

@@ -7,9 +7,12 @@
 #include <utility>
 #include <vector>
 
-namespace berth::api {
+namespace berth {
 
 inline constexpr const char* kExpositionType = "text/plain; version=0.0.4; charset=utf-8";
+
+/// The text between the quotes of a label's value.
+std::string escaped_label(std::string_view text);
 
 /// One metric after another, each with its lines together: begin(), then add() for each series.
 class Exposition {
@@ -28,4 +31,4 @@ class Exposition {
   std::string name_, text_;
 };
 
-}  // namespace berth::api
+}  // namespace berth

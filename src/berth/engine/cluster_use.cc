@@ -1,27 +1,16 @@
-#include "berth/cli/top/top_clusters.h"
+#include "berth/engine/cluster_use.h"
 
 #include <algorithm>
 
-#include "berth/base/json_writer.h"
 #include "berth/base/text.h"
 #include "berth/engine/context.h"
+#include "berth/os/loop.h"
 #include "berth/remote/ec2_commands.h"
 #include "berth/remote/slurm_commands.h"
 #include "berth/remote/slurm_entry.h"
-#include "berth/render/table.h"
 
-namespace berth::cli {
+namespace berth::engine {
 namespace {
-
-std::string held_of(const Resources& free, const Resources& total) {
-  std::vector<std::string> parts;
-  total.each([&](std::string_view name, std::int64_t amount) {
-    if (name == "disk") return;
-    parts.push_back(fmt::format("{} {} of {}", name, format_amount(name, amount - free.get(name)),
-                                format_amount(name, amount)));
-  });
-  return join(parts, ", ");
-}
 
 std::string holders_of(const agent::MachineOffer& offer) {
   std::vector<std::string> holders;
@@ -31,10 +20,12 @@ std::string holders_of(const agent::MachineOffer& offer) {
 }
 
 constexpr Duration kAskAgain = std::chrono::seconds(5);
+constexpr Duration kAnswersWithin = std::chrono::seconds(15);
+constexpr Duration kBetweenChecks = std::chrono::milliseconds(200);
 
-using Rows = Result<std::vector<TopRow>>;
+using Rows = Result<std::vector<HostUse>>;
 
-TopRow row_of(remote::Host& host) {
+HostUse row_of(remote::Host& host) {
   const auto offer = host.look();
   if (offer)
     return {.host = host.name(),
@@ -60,7 +51,7 @@ std::string holders_of(const std::vector<remote::SlurmHolder>& jobs, const std::
 Rows ask_slurm(os::Env& env, const remote::SlurmOptions& options) {
   BERTH_ASSIGN(const auto answer, remote::slurm_partitions(env, options));
   BERTH_ASSIGN(const auto jobs, remote::slurm_holders(env));
-  std::vector<TopRow> rows;
+  std::vector<HostUse> rows;
   if (!answer.problem.empty()) rows.push_back({.host = "", .error = answer.problem});
   for (const auto& each : answer.used)
     rows.push_back({.host = each.name,
@@ -74,9 +65,9 @@ Rows ask_slurm(os::Env& env, const remote::SlurmOptions& options) {
 /// The instances, each of which its run holds as a whole.
 Rows ask_ec2(os::Env& env, const remote::Ec2Settings& settings, const std::string& home) {
   BERTH_ASSIGN(const auto instances, remote::ec2_instances(env, settings, home));
-  std::vector<TopRow> rows;
+  std::vector<HostUse> rows;
   for (const auto& each : instances) {
-    TopRow& row = rows.emplace_back();
+    HostUse& row = rows.emplace_back();
     row.host = each.id;
     row.holders = each.run;
     row.state = each.type + " " + each.state;
@@ -89,21 +80,10 @@ Rows ask_ec2(os::Env& env, const remote::Ec2Settings& settings, const std::strin
   return rows;
 }
 
-void write(JsonWriter& json, const TopRow& row) {
-  json.object().add("host", row.host);
-  if (row.error.empty()) {
-    json.key("free").raw(to_json(row.free)).key("total").raw(to_json(row.total));
-    json.add("holders", row.holders).add("state", row.state);
-  } else {
-    json.add("error", row.error);
-  }
-  json.end();
-}
-
 }  // namespace
 
-Result<TopClusters> TopClusters::open(os::Env& env) {
-  TopClusters top;
+Result<ClusterWatch> ClusterWatch::open(os::Env& env) {
+  ClusterWatch top;
   top.env_ = &env;
   BERTH_ASSIGN(const auto entries, remote::read_clusters(env));
   if (entries.empty()) return top;
@@ -131,7 +111,7 @@ Result<TopClusters> TopClusters::open(os::Env& env) {
   return top;
 }
 
-bool TopClusters::settled() {
+bool ClusterWatch::settled() {
   if (background_) background_->turn();
   bool all = true;
   for (auto& cluster : clusters_) all = has_settled(*cluster) && all;
@@ -139,7 +119,7 @@ bool TopClusters::settled() {
   return all;
 }
 
-bool TopClusters::has_settled(Cluster& cluster) {
+bool ClusterWatch::has_settled(Cluster& cluster) {
   if (!cluster.opened) return true;
   bool all = true;
   for (auto* host : cluster.opened->hosts) all = (host->look() || host->failure()) && all;
@@ -158,45 +138,40 @@ bool TopClusters::has_settled(Cluster& cluster) {
   return cluster.rows.has_value();
 }
 
-TopClusters::Rows TopClusters::rows_of(Cluster& cluster) {
+ClusterWatch::Rows ClusterWatch::rows_of(Cluster& cluster) {
   if (!cluster.opened) return std::unexpected(cluster.opened.error());
   if (cluster.ask) return cluster.rows.value_or(fail(ErrorKind::busy, "waiting for its answer"));
-  std::vector<TopRow> rows;
+  std::vector<HostUse> rows;
   for (auto* host : cluster.opened->hosts) rows.push_back(row_of(*host));
   return rows;
 }
 
-std::string TopClusters::text() {
+std::vector<ClusterUse> ClusterWatch::use() {
   (void)settled();
-  render::Table table({"cluster", "host", "used", "by"});
+  std::vector<ClusterUse> all;
   for (auto& cluster : clusters_) {
-    const auto rows = rows_of(*cluster);
-    if (!rows) table.add({cluster->name, "", rows.error().message, ""});
-    if (rows && rows->empty()) table.add({cluster->name, "", "nothing runs", ""});
-    for (const auto& row : rows.value_or(std::vector<TopRow>{})) {
-      std::vector<std::string> held;
-      for (const auto& part : {row.error, held_of(row.free, row.total), row.state})
-        if (!part.empty()) held.push_back(part);
-      table.add({cluster->name, row.host, join(held, ", "), row.holders});
-    }
+    ClusterUse& one = all.emplace_back(cluster->name, cluster->kind);
+    if (auto rows = rows_of(*cluster))
+      one.hosts = *std::move(rows);
+    else
+      one.error = rows.error().message;
   }
-  return table.empty() ? "" : "\n" + render::to_text(table);
+  return all;
 }
 
-std::string TopClusters::json() {
-  (void)settled();
-  if (clusters_.empty()) return "";
-  JsonWriter json;
-  json.array();
-  for (auto& cluster : clusters_) {
-    const auto rows = rows_of(*cluster);
-    json.object().add("name", cluster->name).add("kind", cluster->kind).key("hosts").array();
-    for (const auto& row : rows.value_or(std::vector<TopRow>{})) write(json, row);
-    json.end();
-    if (!rows) json.add("error", rows.error().message);
-    json.end();
+Result<CurrentUse> current_use(os::Env& env, const std::function<bool()>& is_abandoned) {
+  CurrentUse use;
+  BERTH_ASSIGN(use.machine, machine_report(env));
+  find_starts(env, use.machine);
+  BERTH_ASSIGN(auto clusters, ClusterWatch::open(env));
+  const Mono until = env.now() + kAnswersWithin;
+  while (!clusters.settled() && env.now() < until) {
+    if (is_abandoned && is_abandoned())
+      return fail(ErrorKind::interrupted, "the answer is no longer needed");
+    BERTH_TRY(env.loop().turn(is_abandoned ? std::min(until, env.now() + kBetweenChecks) : until));
   }
-  return json.end().take();
+  use.clusters = clusters.use();
+  return use;
 }
 
-}  // namespace berth::cli
+}  // namespace berth::engine

@@ -1,0 +1,87 @@
+#include "berth/cli/server/machine_routes.h"
+
+#include "berth/api/autoscale_metrics.h"
+#include "berth/base/exposition.h"
+#include "berth/base/visible.h"
+#include "berth/cli/server/work.h"
+#include "berth/render/cluster_use.h"
+#include "berth/render/clusters.h"
+#include "berth/render/machine.h"
+#include "berth/render/metrics.h"
+#include "berth/render/placement.h"
+
+namespace berth::cli {
+namespace {
+
+using api::Role;
+
+constexpr std::string_view kMachines = "machines", kNamespace = "default";
+
+Result<std::string> machine(Work& work) {
+  BERTH_ASSIGN(auto report, engine::machine_report(*work.env));
+  engine::find_starts(*work.env, report);
+  return visible_json(render::to_json(report));
+}
+
+Result<std::string> top(Work& work) {
+  BERTH_ASSIGN(const auto use, engine::current_use(*work.env, work.request->is_abandoned));
+  return visible_json(render::to_json(use));
+}
+
+Result<std::string> topology(Work& work) {
+  BERTH_ASSIGN(const auto topology, engine::read_topology(*work.env, ""));
+  return visible_json(render::to_json(topology));
+}
+
+Result<std::string> clusters(Work& work) {
+  BERTH_ASSIGN(const auto listed, engine::list_clusters(*work.env, {}));
+  return visible_json(render::to_json(listed));
+}
+
+constexpr WorkCall kCalls[] = {
+    {{"GET", "/v1/machine", Role::read, kMachines, "this machine and its allocations", "Machine"},
+     machine,
+     false},
+    {{"GET", "/v1/top", Role::read, kMachines, "the current state of this machine and the clusters",
+      "Top"},
+     top,
+     false},
+    {{"GET", "/v1/topology", Role::read, kMachines, "the topology of the GPUs", "Topology"},
+     topology,
+     false},
+    {{"GET", "/v1/clusters", Role::read, kMachines, "the configured clusters", "Clusters"},
+     clusters,
+     false},
+};
+
+}  // namespace
+
+std::vector<api::Route> machine_routes() {
+  return routes_of(kCalls);
+}
+
+void AnswerCounts::add(int status) {
+  const std::lock_guard lock(mutex_);
+  ++counts_[status];
+}
+
+std::string AnswerCounts::metrics() const {
+  const std::lock_guard lock(mutex_);
+  Exposition out;
+  out.begin("berth_http_answers_total", "counter", "Answers of this server, by status.");
+  for (const auto& [status, count] : counts_)
+    out.add({{"status", fmt::format("{}", status)}}, static_cast<double>(count));
+  return out.take();
+}
+
+api::Route metrics_route(const api::Planner& planner, const AnswerCounts& counts) {
+  return route_of({"GET", "/metrics", Role::read, "metrics",
+                   "metrics of runs, this machine and plans, for Prometheus", kExpositionType},
+                  [&planner, &counts](Work& work) -> Result<std::string> {
+                    BERTH_ASSIGN(const auto metrics, engine::metrics_of(work.context));
+                    return visible_text(render::to_text(metrics)) +
+                           api::planned_metrics(planner.system(), kNamespace) + counts.metrics();
+                  });
+}
+
+}  // namespace berth::cli

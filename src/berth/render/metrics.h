@@ -1,0 +1,12 @@
+// The metrics of runs, the store and this machine, in the text format that Prometheus scrapes.
+#pragma once
+
+#include <string>
+
+#include "berth/engine/metrics.h"
+
+namespace berth::render {
+
+std::string to_text(const engine::Metrics& metrics);
+
+}  // namespace berth::render
