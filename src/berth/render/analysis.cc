@@ -17,6 +17,7 @@ std::string or_dash(std::int64_t amount, const std::string& text) {
 }  // namespace
 
 std::string to_text(const engine::ImportanceReport& report, const View& view) {
+  if (!report.because.empty()) return "";
   const experiment::Importances& found = report.found;
   Table table({"parameter", "share", "±", "trials", ""});
   const auto percent = [](double part) { return fmt::format("{:.1f} %", 100 * part); };

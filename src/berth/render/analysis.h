@@ -9,6 +9,7 @@
 
 namespace berth::render {
 
+/// A table; "" if the report has a `because`.
 std::string to_text(const engine::ImportanceReport& report, const View& view);
 /// {"run","metric","measure","trials","predicted","together","parameters":[{"name","share",
 /// "deviation","trials","values"}],"because","version":1}

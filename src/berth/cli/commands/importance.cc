@@ -27,10 +27,11 @@ Result<int> show_importance(os::Env& env, const ImportanceOptions& options) {
   BERTH_ASSIGN(auto context, engine::open_context(env));
   BERTH_ASSIGN(const auto report, engine::importance_of(context, options.run, options.metric));
   const bool is_known = report.because.empty();
-  if (!is_known && !options.output.is_json())
-    return fail(ErrorKind::busy, "{}: {}: {}", report.run, report.metric, report.because);
   options.output.print(report);
-  if (is_known && report.found.predicted < kPredictsLittle)
+  if (!is_known)
+    options.output.hint(
+        fmt::format("berth: {}: {}: {}\n", report.run, report.metric, report.because));
+  else if (report.found.predicted < kPredictsLittle)
     options.output.hint(fmt::format(
         "note: the parameters predict {} poorly: do not trust these shares\n", report.metric));
   return is_known ? 0 : exit_code(ErrorKind::busy);

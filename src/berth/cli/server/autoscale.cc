@@ -2,8 +2,8 @@
 #include "berth/cli/server/autoscale.h"
 
 #include <algorithm>
-#include <cstdio>
-#include <mutex>
+#include <map>
+#include <utility>
 
 #include "berth/api/control_loop.h"
 #include "berth/api/server.h"
@@ -89,44 +89,47 @@ Result<api::LoopOptions> loop_options(os::Env& env, const AutoscaleOptions& give
   return options;
 }
 
-/// Prints a server's decision where it differs from the one that was printed before.
-class Teller {
- public:
-  Teller(os::Env& env, const AutoscaleOptions& given) : env_(env), given_(given) {}
+/// A decision of the loop, as it is recorded and printed.
+struct LoopDecision {
+  const fleet::Decision& decision;
+  const fleet::Live& live;
+  Wall at;
+  bool applies;
+};
 
-  void tell(const std::vector<fleet::Decision>& decisions,
-            const std::map<std::string, fleet::Live>& live) {
-    std::string text;
-    for (const auto& d : decisions) {
-      if (given_.output.is_json()) {
-        text += api::decision_json(d, live.at(d.server), env_.wall(), given_.apply) + "\n";
-        continue;
-      }
-      const std::string now =
-          fmt::format("{} {}", d.action == fleet::Action::hold ? d.reason : "", d.desired);
-      if (d.desired == d.current && told_[d.server] == now) continue;
-      told_[d.server] = now;
-      text += line_of(d);
-    }
-    if (text.empty()) return;
-    print(text);
-    std::fflush(stdout);
+std::string to_json(const LoopDecision& one) {
+  return api::decision_json(one.decision, one.live, one.at, one.applies) + "\n";
+}
+
+std::string to_text(const LoopDecision& one) {
+  const fleet::Decision& d = one.decision;
+  const std::string replicas =
+      d.desired == d.current ? fmt::format("{} {}", fleet::kActionNames.name(d.action), d.current)
+                             : fmt::format("{} → {}", d.current, d.desired);
+  return Visible()(fmt::format("{}  {}: {}{}{}: {}\n", format_utc(one.at).substr(11, 8), d.server,
+                               replicas, d.accelerator.empty() ? "" : " × " + d.accelerator,
+                               d.desired != d.current && !one.applies ? " (advice)" : "",
+                               d.reason));
+}
+
+/// Prints decisions: as text each one that differs from the last one of its server.
+class DecisionPrinter {
+ public:
+  explicit DecisionPrinter(const AutoscaleOptions& given) : given_(given) {}
+
+  void print(const LoopDecision& one) {
+    given_.output.print(one, [&] { return is_new(one.decision) ? to_text(one) : ""; });
   }
 
  private:
-  std::string line_of(const fleet::Decision& d) const {
-    const std::string replicas =
-        d.desired == d.current ? fmt::format("{} {}", fleet::kActionNames.name(d.action), d.current)
-                               : fmt::format("{} → {}", d.current, d.desired);
-    return Visible()(
-        fmt::format("{}  {}: {}{}{}: {}\n", format_utc(env_.wall()).substr(11, 8), d.server,
-                    replicas, d.accelerator.empty() ? "" : " × " + d.accelerator,
-                    d.desired != d.current && !given_.apply ? " (advice)" : "", d.reason));
+  bool is_new(const fleet::Decision& d) {
+    const std::string now =
+        fmt::format("{} {}", d.action == fleet::Action::hold ? d.reason : "", d.desired);
+    return std::exchange(printed_[d.server], now) != now || d.desired != d.current;
   }
 
-  os::Env& env_;
   const AutoscaleOptions& given_;
-  std::map<std::string, std::string> told_;
+  std::map<std::string, std::string> printed_;  // by server
 };
 
 std::vector<api::Route> routes_of(const api::ControlLoop& loop) {
@@ -183,11 +186,12 @@ Result<int> autoscale(os::Env& env, const AutoscaleOptions& given) {
   if (!given.listen) listening.port = kPort;
   BERTH_ASSIGN(const auto* cloud, remote::load_cloud(env));
   os::install_stop_signals();
-  Teller teller(env, given);
+  DecisionPrinter printer(given);
   bool is_first_look = false;
   api::ControlLoop loop(env, *cloud, system, options, planning_execution(given.percentiles),
                         [&](const std::vector<fleet::Decision>& decisions, const auto& live) {
-                          teller.tell(decisions, live);
+                          for (const auto& d : decisions)
+                            printer.print({d, live.at(d.server), env.wall(), given.apply});
                           is_first_look = std::ranges::any_of(decisions, [](const auto& d) {
                             return !d.is_known && d.reporting.has_value();
                           });

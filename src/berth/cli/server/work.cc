@@ -37,10 +37,15 @@ Result<std::string> answer_to(Work& work, const api::Call& call, bool needs_stor
   return answer(work);
 }
 
+/// Ends the request. The allocator would keep the memory of 100,000 tasks.
+void release(const Work* work) {
+  delete work;
+  if (::mallinfo2().fordblks >= kMostFreeMemory) ::malloc_trim(0);
+}
+
 api::Reply reply_to(const api::Request& request, const api::Call& call, bool needs_store,
                     const std::string& berth, const std::function<WorkCall::Answer>& answer) {
-  const auto work = std::make_shared<Work>();
-  work->request = &request;
+  const std::shared_ptr<Work> work(new Work{.request = &request}, release);
   auto text = answer_to(*work, call, needs_store, berth, answer);
   if (!text) return api::failed(text.error());
   api::Reply reply{.status = call.status, .body = *std::move(text), .ends_line = false};
@@ -70,10 +75,7 @@ std::vector<std::string> Work::values(std::string_view key) const {
 api::Route route_of(const api::Call& call, const std::function<WorkCall::Answer>& answer,
                     const std::string& berth, bool needs_store) {
   return {call, [=](const api::Request& request) {
-            auto reply = reply_to(request, call, needs_store, berth, answer);
-            // The allocator keeps the memory of 100,000 tasks otherwise.
-            if (::mallinfo2().fordblks >= kMostFreeMemory) ::malloc_trim(0);
-            return reply;
+            return reply_to(request, call, needs_store, berth, answer);
           }};
 }
 
