@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "berth/engine/machine.h"
+#include "berth/engine/machines/machine.h"
 #include "berth/os/background_threads.h"
 #include "berth/os/env.h"
 #include "berth/remote/clusters.h"

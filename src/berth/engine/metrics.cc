@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "berth/engine/run_state.h"
+#include "berth/engine/queries/run_state.h"
 
 namespace berth::engine {
 namespace {

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "berth/engine/context.h"
-#include "berth/engine/machine.h"
+#include "berth/engine/machines/machine.h"
 
 namespace berth::engine {
 

@@ -2,7 +2,7 @@
 
 #include "berth/base/json_writer.h"
 #include "berth/base/text.h"
-#include "berth/render/machine.h"
+#include "berth/render/machines/machine.h"
 
 namespace berth::render {
 namespace {

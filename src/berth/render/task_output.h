@@ -12,7 +12,7 @@
 #include <string_view>
 #include <utility>
 
-#include "berth/engine/task_output.h"
+#include "berth/engine/queries/task_output.h"
 
 namespace berth::render {
 

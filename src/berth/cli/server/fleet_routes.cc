@@ -6,8 +6,8 @@
 #include "berth/cli/commands/fleet_input.h"
 #include "berth/cli/commands/plan_day.h"
 #include "berth/cli/server/work.h"
-#include "berth/render/day.h"
-#include "berth/render/plan.h"
+#include "berth/render/fleets/day.h"
+#include "berth/render/fleets/plan.h"
 
 namespace berth::cli {
 namespace {

@@ -1,7 +1,7 @@
 #include "berth/cli/server/fleets.h"
 
 #include "berth/base/units.h"
-#include "berth/engine/fleet.h"
+#include "berth/engine/fleets/fleet.h"
 
 namespace berth::cli {
 

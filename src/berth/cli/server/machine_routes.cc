@@ -5,10 +5,10 @@
 #include "berth/base/visible.h"
 #include "berth/cli/server/work.h"
 #include "berth/render/cluster_use.h"
-#include "berth/render/clusters.h"
-#include "berth/render/machine.h"
+#include "berth/render/machines/clusters.h"
+#include "berth/render/machines/machine.h"
+#include "berth/render/machines/placement.h"
 #include "berth/render/metrics.h"
-#include "berth/render/placement.h"
 
 namespace berth::cli {
 namespace {

@@ -14,7 +14,7 @@
 
 #include "berth/api/routes.h"
 #include "berth/engine/context.h"
-#include "berth/engine/submission.h"
+#include "berth/engine/runs/submission.h"
 #include "berth/os/wake.h"
 
 namespace berth::cli {
