@@ -6,7 +6,7 @@
 #include "berth/cli/options.h"
 #include "berth/cli/print.h"
 #include "berth/engine/context.h"
-#include "berth/render/task_output.h"
+#include "berth/render/runs/task_output.h"
 
 namespace berth::cli {
 namespace {

@@ -1,5 +1,5 @@
 // berth metrics: runs, their tasks and this machine as Prometheus scrapes them.
-#include "berth/render/metrics.h"
+#include "berth/render/machines/metrics.h"
 #include "berth/cli/options.h"
 #include "berth/cli/print.h"
 

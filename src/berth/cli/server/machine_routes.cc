@@ -4,11 +4,11 @@
 #include "berth/base/exposition.h"
 #include "berth/base/visible.h"
 #include "berth/cli/server/work.h"
-#include "berth/render/cluster_use.h"
+#include "berth/render/machines/cluster_use.h"
 #include "berth/render/machines/clusters.h"
 #include "berth/render/machines/machine.h"
+#include "berth/render/machines/metrics.h"
 #include "berth/render/machines/placement.h"
-#include "berth/render/metrics.h"
 
 namespace berth::cli {
 namespace {

@@ -19,8 +19,8 @@
 #include "berth/render/runs/explanation.h"
 #include "berth/render/runs/flow_graph.h"
 #include "berth/render/runs/runs.h"
+#include "berth/render/runs/task_output.h"
 #include "berth/render/runs/trials.h"
-#include "berth/render/task_output.h"
 
 namespace berth::cli {
 namespace {

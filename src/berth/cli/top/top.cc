@@ -4,7 +4,7 @@
 
 #include "berth/cli/output.h"
 #include "berth/cli/top/top_live.h"
-#include "berth/render/cluster_use.h"
+#include "berth/render/machines/cluster_use.h"
 
 namespace berth::cli {
 namespace {

@@ -8,7 +8,7 @@
 #include "berth/engine/queries/run_record.h"
 #include "berth/engine/queries/run_state.h"
 #include "berth/render/cells.h"
-#include "berth/render/cluster_use.h"
+#include "berth/render/machines/cluster_use.h"
 #include "berth/render/table.h"
 
 namespace berth::cli {

@@ -11,8 +11,8 @@
 #include <string>
 
 #include "berth/cli/top/top_model.h"
-#include "berth/engine/cluster_use.h"
 #include "berth/engine/context.h"
+#include "berth/engine/machines/cluster_use.h"
 #include "berth/engine/queries/task_times.h"
 #include "berth/render/machines/machine.h"
 

@@ -1,4 +1,4 @@
-#include "berth/render/task_output.h"
+#include "berth/render/runs/task_output.h"
 
 #include <algorithm>
 

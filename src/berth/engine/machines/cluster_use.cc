@@ -1,4 +1,4 @@
-#include "berth/engine/cluster_use.h"
+#include "berth/engine/machines/cluster_use.h"
 
 #include <algorithm>
 

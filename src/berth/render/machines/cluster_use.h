@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "berth/engine/cluster_use.h"
+#include "berth/engine/machines/cluster_use.h"
 #include "berth/render/table.h"
 
 namespace berth::render {

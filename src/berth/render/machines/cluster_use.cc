@@ -1,4 +1,4 @@
-#include "berth/render/cluster_use.h"
+#include "berth/render/machines/cluster_use.h"
 
 #include "berth/base/json_writer.h"
 #include "berth/base/text.h"

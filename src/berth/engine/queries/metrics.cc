@@ -1,4 +1,4 @@
-#include "berth/engine/metrics.h"
+#include "berth/engine/queries/metrics.h"
 
 #include <algorithm>
 #include <cstring>

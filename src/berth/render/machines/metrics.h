@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "berth/engine/metrics.h"
+#include "berth/engine/queries/metrics.h"
 
 namespace berth::render {
 

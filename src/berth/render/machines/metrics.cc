@@ -1,4 +1,4 @@
-#include "berth/render/metrics.h"
+#include "berth/render/machines/metrics.h"
 
 #include <algorithm>
 #include <array>
