@@ -8,7 +8,7 @@
 #include <csignal>
 #include <filesystem>
 
-#include "berth/agent/launched_agent.h"
+#include "berth/agent/client/launched_agent.h"
 #include "berth/exec/process_worker.h"
 #include "berth/os/loop.h"
 

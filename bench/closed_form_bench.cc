@@ -9,10 +9,10 @@
 #include <cmath>
 #include <vector>
 
-#include "berth/fleet/latencies.h"
-#include "berth/fleet/reference_queue.h"
-#include "berth/fleet/simulated_limit.h"
-#include "berth/fleet/simulator.h"
+#include "berth/fleet/queueing/latencies.h"
+#include "berth/fleet/queueing/reference_queue.h"
+#include "berth/fleet/queueing/simulated_limit.h"
+#include "berth/fleet/simulate/simulator.h"
 
 namespace berth::fleet {
 namespace {

@@ -13,8 +13,8 @@
 #include <map>
 
 #include "berth/base/rng.h"
-#include "berth/experiment/early_stop.h"
-#include "berth/experiment/halving.h"
+#include "berth/experiment/proposers/halving.h"
+#include "berth/experiment/stopping/early_stop.h"
 
 namespace berth::bench {
 namespace {

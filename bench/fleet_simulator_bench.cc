@@ -5,7 +5,7 @@
 #include <array>
 #include <cmath>
 
-#include "berth/fleet/simulator.h"
+#include "berth/fleet/simulate/simulator.h"
 
 namespace berth::fleet {
 namespace {

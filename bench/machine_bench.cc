@@ -8,7 +8,7 @@
 #include <csignal>
 #include <filesystem>
 
-#include "berth/machine/ledger.h"
+#include "berth/machine/ledger/ledger.h"
 #include "berth/machine/machine.h"
 
 namespace berth::machine {

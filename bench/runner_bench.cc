@@ -11,7 +11,7 @@
 namespace berth::run {
 namespace {
 
-constexpr auto kGroupCommit = std::chrono::milliseconds(20);  // as in run/drive.cc
+constexpr auto kGroupCommit = std::chrono::milliseconds(20);  // as in run/drive/drive.cc
 constexpr std::size_t kLargestBatch = 4096;
 
 store::NewRun run_named(std::string name) {

@@ -6,7 +6,7 @@
 
 #include "berth/base/rng.h"
 #include "berth/base/units.h"
-#include "berth/experiment/space.h"
+#include "berth/experiment/proposers/space.h"
 
 namespace berth::bench {
 namespace {

@@ -16,7 +16,7 @@
 #include "berth/base/json_writer.h"
 #include "berth/base/rng.h"
 #include "berth/base/units.h"
-#include "berth/experiment/proposer.h"
+#include "berth/experiment/proposers/proposer.h"
 #include "search/functions.h"
 #include "search/warm_start.h"
 

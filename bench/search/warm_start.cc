@@ -10,9 +10,9 @@
 
 #include "berth/base/rng.h"
 #include "berth/base/units.h"
-#include "berth/experiment/proposer.h"
-#include "berth/experiment/space.h"
-#include "berth/experiment/transfer.h"
+#include "berth/experiment/proposers/proposer.h"
+#include "berth/experiment/proposers/space.h"
+#include "berth/experiment/proposers/transfer.h"
 #include "search/functions.h"
 
 namespace berth::bench {

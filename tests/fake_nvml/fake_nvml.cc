@@ -14,7 +14,7 @@
 #include <string_view>
 #include <vector>
 
-#include "berth/machine/nvml_api.h"
+#include "berth/machine/devices/nvml_api.h"
 
 using namespace berth::machine;
 

@@ -1,11 +1,11 @@
 // A line of an agent or a runner that is read is written as one that reads the same, and a whole
 // conversation of them is read to its end or refused; so is what processes on one machine tell each
 // other.
-#include "berth/agent/protocol.h"
+#include "berth/agent/protocol/protocol.h"
 #include "berth/agent/startup.h"
 #include "berth/base/text.h"
-#include "berth/machine/device_figures.h"
-#include "berth/machine/device_health.h"
+#include "berth/machine/devices/device_figures.h"
+#include "berth/machine/devices/device_health.h"
 #include "fuzz.h"
 
 void berth::fuzz(std::string_view text) {

@@ -1,5 +1,5 @@
 // /proc/self/cgroup and /proc/self/mountinfo, parted by a NUL: what comes out is as promised.
-#include "berth/machine/cgroup_paths.h"
+#include "berth/machine/groups/cgroup_paths.h"
 #include "fuzz.h"
 
 void berth::fuzz(std::string_view text) {

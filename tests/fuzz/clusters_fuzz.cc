@@ -1,7 +1,7 @@
 // The clusters' file and lines that name a host: read or refused; what is added can be taken out
 // again, and nothing that ssh could take for an option is a host.
 #include "berth/remote/clusters.h"
-#include "berth/remote/ssh.h"
+#include "berth/remote/ssh/ssh.h"
 #include "fuzz.h"
 
 void berth::fuzz(std::string_view text) {

@@ -1,7 +1,7 @@
 // What EC2 answers, and what a person's file of credentials holds, is read or refused; instances
 // that are read have ids and addresses that may stand in a command.
-#include "berth/remote/ec2_api.h"
-#include "berth/remote/ec2_settings.h"
+#include "berth/remote/ec2/ec2_api.h"
+#include "berth/remote/ec2/ec2_settings.h"
 #include "fuzz.h"
 
 void berth::fuzz(std::string_view text) {

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "berth/fleet/benchmark_files.h"
-#include "berth/fleet/performance_entry.h"
+#include "berth/fleet/measurements/benchmark_files.h"
+#include "berth/fleet/model/performance_entry.h"
 #include "fuzz.h"
 
 namespace {

@@ -1,5 +1,5 @@
 // A ledger file that is read is written back as one that reads the same.
-#include "berth/machine/ledger_file.h"
+#include "berth/machine/ledger/ledger_file.h"
 #include "fuzz.h"
 
 void berth::fuzz(std::string_view text) {

@@ -1,6 +1,6 @@
 // Any bytes are a log up to where they make sense, and a writer goes on there. Two files, parted by
 // a NUL-free marker: the log of the run and one attempt's own.
-#include "berth/run/log_file.h"
+#include "berth/run/state/log_file.h"
 #include "berth/testing/fake_env.h"
 #include "fuzz.h"
 

@@ -2,7 +2,7 @@
 // bound.
 #include <cmath>
 
-#include "berth/fleet/day.h"
+#include "berth/fleet/day/day.h"
 #include "fuzz.h"
 
 void berth::fuzz(std::string_view text) {

@@ -1,6 +1,6 @@
 // What Slurm's commands print: read or refused, with amounts that can be counted with; a time that
 // is read is written as one that reads the same.
-#include "berth/remote/slurm_text.h"
+#include "berth/remote/slurm/slurm_text.h"
 #include "fuzz.h"
 
 void berth::fuzz(std::string_view text) {

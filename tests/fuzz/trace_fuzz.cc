@@ -1,6 +1,6 @@
 // A trace that is read is in order, and each of its requests is served or lost, whatever the
 // replicas.
-#include "berth/fleet/simulator.h"
+#include "berth/fleet/simulate/simulator.h"
 
 #include <cmath>
 

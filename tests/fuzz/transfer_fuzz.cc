@@ -1,8 +1,8 @@
 // What a machine elsewhere says while files travel, and what it says of itself: taken or refused,
 // and what is taken is written as what reads the same.
-#include "berth/agent/frames.h"
-#include "berth/agent/pool_protocol.h"
-#include "berth/agent/push.h"
+#include "berth/agent/files/push.h"
+#include "berth/agent/protocol/frames.h"
+#include "berth/agent/protocol/pool_protocol.h"
 #include "berth/base/text.h"
 #include "berth/remote/transport.h"
 #include "fuzz.h"

@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <csignal>
 
-#include "berth/agent/start_command.h"
+#include "berth/agent/client/start_command.h"
 #include "berth/agent/startup.h"
 #include "berth/base/text.h"
 #include "berth/base/units.h"
-#include "berth/machine/ledger_file.h"
+#include "berth/machine/ledger/ledger_file.h"
 #include "simulate/played_programs.h"
 
 namespace berth::simulate {

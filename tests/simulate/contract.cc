@@ -5,7 +5,7 @@
 
 #include "berth/base/text.h"
 #include "berth/base/units.h"
-#include "berth/run/log_file.h"
+#include "berth/run/state/log_file.h"
 #include "berth/schedule/schedule.h"
 
 namespace berth::simulate {

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "berth/run/runner.h"
+#include "berth/run/drive/runner.h"
 #include "berth/store/store.h"
 #include "berth/testing/fake_env.h"
 

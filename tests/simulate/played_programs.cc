@@ -5,9 +5,9 @@
 
 #include "berth/base/text.h"
 #include "berth/experiment/program.h"
-#include "berth/run/clusters.h"
-#include "berth/run/flow_run.h"
-#include "berth/run/runner.h"
+#include "berth/run/drive/runner.h"
+#include "berth/run/flows/flow_run.h"
+#include "berth/run/state/clusters.h"
 
 namespace berth::simulate {
 namespace {

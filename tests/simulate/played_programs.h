@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "berth/run/context.h"
+#include "berth/run/state/context.h"
 #include "berth/store/store.h"
 #include "berth/testing/fake_env.h"
 

@@ -8,9 +8,9 @@
 
 #include "berth/base/text.h"
 #include "berth/base/units.h"
-#include "berth/machine/ledger.h"
+#include "berth/machine/ledger/ledger.h"
 #include "berth/remote/clusters.h"
-#include "berth/run/clusters.h"
+#include "berth/run/state/clusters.h"
 #include "berth/testing/failing_store.h"
 #include "simulate/cloud.h"
 #include "simulate/played_run.h"

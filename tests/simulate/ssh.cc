@@ -2,9 +2,9 @@
 #include <algorithm>
 #include <array>
 
-#include "berth/agent/connection.h"
-#include "berth/agent/files.h"
+#include "berth/agent/files/files.h"
 #include "berth/agent/pool.h"
+#include "berth/agent/protocol/connection.h"
 #include "berth/agent/stdio.h"
 #include "berth/base/text.h"
 #include "berth/base/units.h"

@@ -31,11 +31,11 @@
 
 #include "berth/agent/journal.h"
 #include "berth/agent/left_out_metrics.h"
-#include "berth/agent/line_stream.h"
-#include "berth/agent/protocol.h"
+#include "berth/agent/protocol/line_stream.h"
+#include "berth/agent/protocol/protocol.h"
 #include "berth/exec/process_worker.h"
-#include "berth/machine/groups.h"
-#include "berth/machine/ledger.h"
+#include "berth/machine/groups/groups.h"
+#include "berth/machine/ledger/ledger.h"
 #include "berth/os/env.h"
 
 namespace berth::agent {

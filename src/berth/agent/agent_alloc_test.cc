@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "berth/agent/journal.h"
-#include "berth/machine/ledger.h"
+#include "berth/machine/ledger/ledger.h"
 #include "berth/testing/agent.h"
 
 namespace berth::agent {

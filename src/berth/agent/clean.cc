@@ -2,12 +2,12 @@
 
 #include <algorithm>
 
-#include "berth/agent/connection.h"
-#include "berth/agent/files.h"
-#include "berth/agent/frames.h"
+#include "berth/agent/files/files.h"
 #include "berth/agent/layout.h"
-#include "berth/agent/line_stream.h"
 #include "berth/agent/pool.h"
+#include "berth/agent/protocol/connection.h"
+#include "berth/agent/protocol/frames.h"
+#include "berth/agent/protocol/line_stream.h"
 #include "berth/base/text.h"
 #include "berth/base/units.h"
 #include "berth/fileset/fileset.h"

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "berth/agent/layout.h"
-#include "berth/agent/protocol.h"
+#include "berth/agent/protocol/protocol.h"
 #include "berth/base/units.h"
 #include "berth/os/failpoint.h"
 

@@ -17,7 +17,7 @@
 #include <string_view>
 #include <vector>
 
-#include "berth/agent/protocol.h"
+#include "berth/agent/protocol/protocol.h"
 #include "berth/exec/messages.h"
 #include "berth/os/env.h"
 

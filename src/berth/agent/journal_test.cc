@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "berth/agent/protocol.h"
+#include "berth/agent/protocol/protocol.h"
 #include "berth/base/rng.h"
 #include "berth/testing/fake_env.h"
 

@@ -1,5 +1,5 @@
 // The names of what is in an agent's directory and in a lease directory. The shell texts of
-// remote/slurm_words.cc have to agree with them.
+// remote/slurm/slurm_words.cc have to agree with them.
 #pragma once
 
 #include <string>

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
-#include "berth/agent/connection.h"
 #include "berth/agent/layout.h"
-#include "berth/agent/line_stream.h"
-#include "berth/agent/protocol.h"
+#include "berth/agent/protocol/connection.h"
+#include "berth/agent/protocol/line_stream.h"
+#include "berth/agent/protocol/protocol.h"
 #include "berth/agent/startup.h"
 #include "berth/base/text.h"
 #include "berth/base/units.h"

@@ -10,9 +10,9 @@
 #include <string>
 #include <vector>
 
-#include "berth/agent/pool_protocol.h"
+#include "berth/agent/protocol/pool_protocol.h"
 #include "berth/cluster/local.h"
-#include "berth/machine/device_health.h"
+#include "berth/machine/devices/device_health.h"
 #include "berth/os/env.h"
 
 namespace berth::agent {

@@ -1,6 +1,6 @@
 #include "berth/agent/startup.h"
 
-#include "berth/agent/codec.h"
+#include "berth/agent/protocol/codec.h"
 #include "berth/base/text.h"
 #include "berth/base/units.h"
 

@@ -7,7 +7,7 @@
 
 #include "berth/base/result.h"
 #include "berth/machine/block.h"
-#include "berth/machine/ledger.h"
+#include "berth/machine/ledger/ledger.h"
 
 namespace berth::agent {
 

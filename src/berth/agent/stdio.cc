@@ -2,7 +2,7 @@
 
 #include <array>
 
-#include "berth/agent/connection.h"
+#include "berth/agent/protocol/connection.h"
 
 namespace berth::agent {
 

@@ -12,7 +12,7 @@
 #include <string_view>
 #include <tuple>
 
-#include "berth/fleet/autoscaler.h"
+#include "berth/fleet/autoscale/autoscaler.h"
 
 namespace berth::api {
 

@@ -16,7 +16,7 @@
 
 #include "berth/api/autoscale_metrics.h"
 #include "berth/api/prometheus.h"
-#include "berth/fleet/autoscaler.h"
+#include "berth/fleet/autoscale/autoscaler.h"
 
 namespace berth::api {
 

@@ -10,7 +10,7 @@
 #include "berth/api/planner.h"
 #include "berth/base/json.h"
 #include "berth/base/text.h"
-#include "berth/fleet/server_size.h"
+#include "berth/fleet/solver/server_size.h"
 
 namespace berth::api {
 

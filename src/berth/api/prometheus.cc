@@ -6,7 +6,7 @@
 #include "berth/base/json_place.h"
 #include "berth/base/text.h"
 #include "berth/base/url.h"
-#include "berth/remote/fetch_text.h"
+#include "berth/remote/transfer/fetch_text.h"
 
 namespace berth::api {
 namespace {

@@ -8,7 +8,7 @@
 #include <string>
 
 #include "berth/api/prometheus.h"
-#include "berth/fleet/autoscaler.h"
+#include "berth/fleet/autoscale/autoscaler.h"
 
 namespace berth::api {
 

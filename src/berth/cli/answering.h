@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "berth/engine/observer.h"
+#include "berth/engine/runs/observer.h"
 #include "berth/os/loop.h"
 
 namespace berth::cli {

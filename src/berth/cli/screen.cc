@@ -13,7 +13,7 @@
 #include "berth/base/text.h"
 #include "berth/base/units.h"
 #include "berth/base/visible.h"
-#include "berth/engine/run_record.h"
+#include "berth/engine/queries/run_record.h"
 
 namespace berth::cli {
 namespace {

@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "berth/base/time.h"
-#include "berth/machine/ledger.h"
+#include "berth/machine/ledger/ledger.h"
 
 namespace berth::cluster {
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "berth/fileset/fileset.h"
-#include "berth/run/flow_run.h"
+#include "berth/run/flows/flow_run.h"
 
 namespace berth::engine {
 

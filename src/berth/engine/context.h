@@ -2,8 +2,8 @@
 // how a client looks up a run by its name.
 #pragma once
 
-#include "berth/run/context.h"
-#include "berth/run/find_run.h"
+#include "berth/run/state/context.h"
+#include "berth/run/state/find_run.h"
 
 namespace berth::engine {
 

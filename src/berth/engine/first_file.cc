@@ -6,7 +6,7 @@
 
 #include "berth/base/text.h"
 #include "berth/base/units.h"
-#include "berth/engine/trials.h"
+#include "berth/engine/queries/trials.h"
 
 namespace berth::engine {
 namespace {

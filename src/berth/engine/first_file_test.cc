@@ -4,7 +4,7 @@
 
 #include "berth/experiment/program.h"
 #include "berth/fleet/fleet.h"
-#include "berth/fleet/missing_limits.h"
+#include "berth/fleet/model/missing_limits.h"
 #include "berth/flow/flow.h"
 
 namespace berth::engine {

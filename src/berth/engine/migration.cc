@@ -1,7 +1,7 @@
 #include "berth/engine/migration.h"
 
-#include "berth/run/layout.h"
-#include "berth/run/migrate.h"
+#include "berth/run/state/layout.h"
+#include "berth/run/state/migrate.h"
 
 namespace berth::engine {
 

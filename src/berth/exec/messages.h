@@ -1,5 +1,6 @@
 // These are all the messages between a runner and a worker. They are plain values, so that they
-// can cross from one process to another (agent/protocol.h): none points into the other side.
+// can cross from one process to another (agent/protocol/protocol.h): none points into the other
+// side.
 #pragma once
 
 #include <cstdint>

@@ -18,8 +18,8 @@
 #include "berth/exec/metrics.h"
 #include "berth/exec/unbegun.h"
 #include "berth/exec/worker.h"
-#include "berth/machine/device_guard.h"
-#include "berth/machine/groups.h"
+#include "berth/machine/devices/device_guard.h"
+#include "berth/machine/groups/groups.h"
 #include "berth/os/env.h"
 #include "berth/os/loop.h"
 

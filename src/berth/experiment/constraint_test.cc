@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "berth/experiment/proposer.h"
+#include "berth/experiment/proposers/proposer.h"
 
 namespace berth::experiment {
 namespace {

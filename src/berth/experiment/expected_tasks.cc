@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "berth/experiment/halving.h"
+#include "berth/experiment/proposers/halving.h"
 
 namespace berth::experiment {
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "berth/base/text.h"
-#include "berth/experiment/reading.h"
-#include "berth/experiment/space.h"
+#include "berth/experiment/document/reading.h"
+#include "berth/experiment/proposers/space.h"
 
 namespace berth::experiment {
 

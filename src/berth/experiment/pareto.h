@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "berth/experiment/proposer.h"
+#include "berth/experiment/proposers/proposer.h"
 
 namespace berth::experiment {
 

@@ -7,7 +7,7 @@
 
 #include "berth/base/units.h"
 #include "berth/experiment/own_point.h"
-#include "berth/experiment/space.h"
+#include "berth/experiment/proposers/space.h"
 
 namespace berth::experiment {
 namespace {

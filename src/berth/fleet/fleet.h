@@ -23,9 +23,9 @@
 
 #include "berth/base/result.h"
 #include "berth/fleet.h"
-#include "berth/fleet/capacity.h"
-#include "berth/fleet/length_histogram.h"
-#include "berth/fleet/start.h"
+#include "berth/fleet/model/capacity.h"
+#include "berth/fleet/model/start.h"
+#include "berth/fleet/queueing/length_histogram.h"
 
 namespace berth::fleet {
 

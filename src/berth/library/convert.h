@@ -6,7 +6,7 @@
 
 #include "berth/machine.h"
 #include "berth/machine/block.h"
-#include "berth/machine/ledger.h"
+#include "berth/machine/ledger/ledger.h"
 #include "berth/topology.h"
 
 namespace berth::library {

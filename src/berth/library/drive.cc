@@ -5,11 +5,11 @@
 
 #include "berth/base/guarded.h"
 #include "berth/base/text.h"
-#include "berth/engine/drive.h"
+#include "berth/engine/runs/drive.h"
 #include "berth/library/own_cluster.h"
 #include "berth/library/runs_state.h"
 #include "berth/os/wake.h"
-#include "berth/run/runner.h"
+#include "berth/run/drive/runner.h"
 
 namespace berth {
 

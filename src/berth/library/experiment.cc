@@ -5,10 +5,10 @@
 #include <limits>
 
 #include "berth/base/units.h"
-#include "berth/run/context.h"
-#include "berth/run/layout.h"
-#include "berth/run/search_input.h"
-#include "berth/run/study.h"
+#include "berth/run/state/context.h"
+#include "berth/run/state/layout.h"
+#include "berth/run/studies/study.h"
+#include "berth/run/trials/search_input.h"
 
 namespace berth {
 

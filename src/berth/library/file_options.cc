@@ -1,6 +1,6 @@
 #include "berth/library/file_options.h"
 
-#include "berth/engine/request_json.h"
+#include "berth/engine/runs/request_json.h"
 
 namespace berth::library {
 

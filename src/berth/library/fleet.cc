@@ -5,8 +5,8 @@
 #include <type_traits>
 
 #include "berth/base/text.h"
-#include "berth/engine/fleet.h"
-#include "berth/fleet/server_size.h"
+#include "berth/engine/fleets/fleet.h"
+#include "berth/fleet/solver/server_size.h"
 #include "berth/library/fleet_convert.h"
 
 namespace berth {

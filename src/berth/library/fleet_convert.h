@@ -3,7 +3,7 @@
 
 #include "berth/fleet.h"
 #include "berth/fleet/fleet.h"
-#include "berth/fleet/server_size.h"
+#include "berth/fleet/solver/server_size.h"
 
 namespace berth::library {
 

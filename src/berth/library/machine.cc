@@ -3,8 +3,8 @@
 
 #include "berth/base/time.h"
 #include "berth/library/convert.h"
-#include "berth/machine/device_health.h"
-#include "berth/machine/ledger.h"
+#include "berth/machine/devices/device_health.h"
+#include "berth/machine/ledger/ledger.h"
 
 namespace berth {
 

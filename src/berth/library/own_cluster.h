@@ -6,7 +6,7 @@
 #pragma once
 
 #include "berth/run.h"
-#include "berth/run/source.h"
+#include "berth/run/drive/source.h"
 
 namespace berth::library {
 

@@ -5,15 +5,15 @@
 #include <map>
 
 #include "berth/base/guarded.h"
-#include "berth/engine/control.h"
-#include "berth/engine/detach.h"
-#include "berth/engine/run_state.h"
+#include "berth/engine/queries/run_state.h"
+#include "berth/engine/runs/control.h"
+#include "berth/engine/runs/detach.h"
 #include "berth/library/runs_state.h"
 #include "berth/os/wake.h"
-#include "berth/run/find_run.h"
-#include "berth/run/log_file.h"
-#include "berth/run/prepare.h"
-#include "berth/run/runner.h"
+#include "berth/run/drive/prepare.h"
+#include "berth/run/drive/runner.h"
+#include "berth/run/state/find_run.h"
+#include "berth/run/state/log_file.h"
 
 namespace berth {
 namespace {

@@ -6,10 +6,10 @@
 #include <string>
 #include <vector>
 
-#include "berth/engine/submission.h"
+#include "berth/engine/runs/submission.h"
 #include "berth/exec/messages.h"
 #include "berth/run.h"
-#include "berth/run/context.h"
+#include "berth/run/state/context.h"
 
 namespace berth {
 

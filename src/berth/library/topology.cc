@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <iterator>
 
-#include "berth/machine/devices.h"
+#include "berth/machine/devices/devices.h"
 #include "berth/os/env.h"
 
 namespace berth::topology {

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "berth/base/result.h"
-#include "berth/machine/device_shares.h"
+#include "berth/machine/devices/device_shares.h"
 #include "berth/resource/cores.h"
 #include "berth/resource/resources.h"
 

@@ -15,8 +15,8 @@
 #include "berth/base/document.h"
 #include "berth/base/text.h"
 #include "berth/base/units.h"
-#include "berth/machine/cgroup_paths.h"
 #include "berth/machine/enclosing_task.h"
+#include "berth/machine/groups/cgroup_paths.h"
 
 namespace berth::machine {
 namespace {

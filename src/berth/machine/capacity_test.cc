@@ -11,7 +11,7 @@
 
 #include "berth/base/rng.h"
 #include "berth/base/units.h"
-#include "berth/machine/cgroup_paths.h"
+#include "berth/machine/groups/cgroup_paths.h"
 #include "berth/testing/capacity_fixture.h"
 #include "paths.h"
 

@@ -4,8 +4,8 @@
 
 #include "berth/base/text.h"
 #include "berth/base/units.h"
-#include "berth/machine/ledger_file.h"
-#include "berth/machine/ledger_holders.h"
+#include "berth/machine/ledger/ledger_file.h"
+#include "berth/machine/ledger/ledger_holders.h"
 
 namespace berth::machine {
 namespace {

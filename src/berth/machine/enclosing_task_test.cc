@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "berth/machine/ledger.h"
+#include "berth/machine/ledger/ledger.h"
 #include "berth/testing/fake_env.h"
 
 namespace berth::machine {

@@ -17,8 +17,8 @@
 
 #include "berth/base/result.h"
 #include "berth/machine/block.h"
-#include "berth/machine/device_allocations.h"
-#include "berth/machine/device_selection.h"
+#include "berth/machine/devices/device_allocations.h"
+#include "berth/machine/devices/device_selection.h"
 
 namespace berth::machine {
 

@@ -6,7 +6,7 @@
 #include <map>
 
 #include "berth/base/rng.h"
-#include "berth/machine/ledger_file.h"
+#include "berth/machine/ledger/ledger_file.h"
 #include "berth/testing/machine.h"
 
 namespace berth::machine {

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <memory>
 
-#include "berth/agent/connection.h"
-#include "berth/agent/line_stream.h"
+#include "berth/agent/protocol/connection.h"
+#include "berth/agent/protocol/line_stream.h"
 #include "berth/base/units.h"
-#include "berth/remote/ssh.h"
+#include "berth/remote/ssh/ssh.h"
 
 namespace berth::remote {
 namespace {

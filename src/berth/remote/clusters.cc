@@ -3,14 +3,14 @@
 #include <algorithm>
 #include <array>
 
-#include "berth/agent/agent_client.h"
+#include "berth/agent/client/agent_client.h"
 #include "berth/base/text.h"
 #include "berth/exec/fields.h"
 #include "berth/os/user_directory.h"
 #include "berth/remote/clusters_text.h"
-#include "berth/remote/ec2_cluster.h"
-#include "berth/remote/slurm_entry.h"
-#include "berth/remote/ssh.h"
+#include "berth/remote/ec2/ec2_cluster.h"
+#include "berth/remote/slurm/slurm_entry.h"
+#include "berth/remote/ssh/ssh.h"
 
 namespace berth::remote {
 namespace {

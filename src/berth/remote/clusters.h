@@ -21,8 +21,8 @@
 
 #include "berth/base/document.h"
 #include "berth/exec/labels.h"
-#include "berth/remote/host.h"
 #include "berth/remote/remote_worker.h"
+#include "berth/remote/ssh/host.h"
 #include "berth/remote/transport.h"
 
 namespace berth::remote {

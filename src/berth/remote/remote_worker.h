@@ -20,10 +20,10 @@
 #include <string>
 #include <vector>
 
-#include "berth/agent/remote_agent.h"
+#include "berth/agent/client/remote_agent.h"
 #include "berth/exec/unbegun.h"
 #include "berth/remote/remote_worker_record.h"
-#include "berth/remote/transfer_queue.h"
+#include "berth/remote/transfer/transfer_queue.h"
 #include "berth/remote/transport.h"
 
 namespace berth::remote {

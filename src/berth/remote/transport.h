@@ -19,7 +19,7 @@
 #include <string_view>
 #include <vector>
 
-#include "berth/agent/connection.h"
+#include "berth/agent/protocol/connection.h"
 #include "berth/base/digest.h"
 #include "berth/base/result.h"
 #include "berth/cluster/cluster.h"

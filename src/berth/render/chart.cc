@@ -5,8 +5,8 @@
 
 #include "berth/base/text.h"
 #include "berth/base/units.h"
-#include "berth/engine/trials.h"
-#include "berth/render/trials.h"
+#include "berth/engine/queries/trials.h"
+#include "berth/render/runs/trials.h"
 
 namespace berth::render {
 namespace {

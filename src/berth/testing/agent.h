@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "berth/agent/agent.h"
-#include "berth/agent/attached_agent.h"
-#include "berth/agent/launched_agent.h"
-#include "berth/agent/remote_agent.h"
+#include "berth/agent/client/attached_agent.h"
+#include "berth/agent/client/launched_agent.h"
+#include "berth/agent/client/remote_agent.h"
 #include "berth/os/loop.h"
 #include "berth/testing/fake_env.h"
 

@@ -1,7 +1,7 @@
 // What tests of days share: a small system, of which all days can be counted out.
 #pragma once
 
-#include "berth/fleet/day.h"
+#include "berth/fleet/day/day.h"
 
 namespace berth::fleet::testing {
 

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "berth/machine/nvml.h"
+#include "berth/machine/devices/nvml.h"
 #include "berth/testing/capacity_fixture.h"
 #include "berth/topology/topology.h"
 

@@ -10,7 +10,7 @@
 #include "berth/base/rng.h"
 #include "berth/base/text.h"
 #include "berth/base/units.h"
-#include "berth/remote/ec2_instances.h"
+#include "berth/remote/ec2/ec2_instances.h"
 #include "berth/testing/fake_env.h"
 
 namespace berth::remote {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "berth/base/rng.h"
-#include "berth/fleet/fit.h"
+#include "berth/fleet/fit/fit.h"
 
 namespace berth::fleet::testing {
 

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "berth/run/runner.h"
-#include "berth/run/source.h"
+#include "berth/run/drive/runner.h"
+#include "berth/run/drive/source.h"
 #include "berth/testing/fake_env.h"
 
 namespace berth::run::testing {

@@ -1,5 +1,5 @@
 // berth cache: what flows keep for later runs.
-#include "berth/render/cache.h"
+#include "berth/render/runs/cache.h"
 #include "berth/cli/commands/shared_options.h"
 #include "berth/cli/output.h"
 #include "berth/engine/context.h"

@@ -3,7 +3,7 @@
 
 #include "berth/cli/commands/shared_options.h"
 #include "berth/cli/output.h"
-#include "berth/render/clusters.h"
+#include "berth/render/machines/clusters.h"
 
 namespace berth::cli {
 namespace {

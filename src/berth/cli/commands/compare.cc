@@ -2,7 +2,7 @@
 #include "berth/cli/commands/shared_options.h"
 #include "berth/cli/output.h"
 #include "berth/engine/context.h"
-#include "berth/render/comparison.h"
+#include "berth/render/runs/comparison.h"
 
 namespace berth::cli {
 namespace {

@@ -8,7 +8,7 @@
 #include "berth/cli/commands/shared_options.h"
 #include "berth/cli/completion.h"
 #include "berth/cli/print.h"
-#include "berth/engine/names.h"
+#include "berth/engine/queries/names.h"
 #include "berth/error.h"
 #include "berth/topology/topology.h"
 

@@ -1,6 +1,6 @@
 // berth doctor: what this machine lets Berth do, why not more, and what to do about it.
 #include "berth/cli/output.h"
-#include "berth/render/examination.h"
+#include "berth/render/machines/examination.h"
 
 namespace berth::cli {
 namespace {

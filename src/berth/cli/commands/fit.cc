@@ -1,8 +1,8 @@
 // berth fit: performance parameters from what benchmark tools measured.
-#include "berth/engine/fit.h"
+#include "berth/engine/fleets/fit.h"
 #include "berth/cli/commands/fleet_input.h"
 #include "berth/cli/output.h"
-#include "berth/render/fit.h"
+#include "berth/render/fleets/fit.h"
 
 namespace berth::cli {
 namespace {

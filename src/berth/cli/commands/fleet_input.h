@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "berth/base/result.h"
-#include "berth/engine/fleet.h"
+#include "berth/engine/fleets/fleet.h"
 #include "berth/fleet/fleet.h"
 
 namespace berth::cli {

@@ -1,6 +1,6 @@
 #include "berth/cli/commands/flow_choices.h"
 
-#include "berth/engine/flow_parameters.h"
+#include "berth/engine/runs/flow_parameters.h"
 
 namespace berth::cli {
 void FlowChoices::add_to(Options& options) {

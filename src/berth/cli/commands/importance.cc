@@ -2,7 +2,7 @@
 #include "berth/cli/commands/shared_options.h"
 #include "berth/cli/output.h"
 #include "berth/engine/context.h"
-#include "berth/render/analysis.h"
+#include "berth/render/runs/analysis.h"
 
 namespace berth::cli {
 namespace {

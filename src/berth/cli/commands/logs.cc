@@ -12,7 +12,7 @@
 #include "berth/cli/options.h"
 #include "berth/cli/print.h"
 #include "berth/engine/context.h"
-#include "berth/engine/task_output.h"
+#include "berth/engine/queries/task_output.h"
 
 namespace berth::cli {
 namespace {

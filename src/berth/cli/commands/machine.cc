@@ -1,5 +1,5 @@
 // berth machine: shows what this process may use, what is free, and who uses the rest.
-#include "berth/render/machine.h"
+#include "berth/render/machines/machine.h"
 #include "berth/cli/output.h"
 
 namespace berth::cli {

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "berth/cli/options.h"
-#include "berth/fleet/manifests.h"
+#include "berth/fleet/document/manifests.h"
 
 namespace berth::cli {
 

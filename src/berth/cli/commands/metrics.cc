@@ -8,9 +8,9 @@
 #include "berth/cli/options.h"
 #include "berth/cli/print.h"
 #include "berth/engine/context.h"
-#include "berth/engine/run_state.h"
+#include "berth/engine/queries/run_state.h"
 #include "berth/error.h"
-#include "berth/render/machine.h"
+#include "berth/render/machines/machine.h"
 
 namespace berth::cli {
 namespace {

@@ -1,6 +1,6 @@
 // berth migrate: from SQLite to a database.
 #include "berth/cli/output.h"
-#include "berth/render/migration.h"
+#include "berth/render/runs/migration.h"
 
 namespace berth::cli {
 namespace {

@@ -2,7 +2,7 @@
 #include "berth/cli/commands/shared_options.h"
 #include "berth/cli/print.h"
 #include "berth/engine/context.h"
-#include "berth/engine/notifications.h"
+#include "berth/engine/runs/notifications.h"
 
 namespace berth::cli {
 namespace {

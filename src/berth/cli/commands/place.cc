@@ -1,7 +1,7 @@
 // berth topo, berth place: which GPUs belong together, and which a job would get.
 #include "berth/cli/commands/shared_options.h"
 #include "berth/cli/output.h"
-#include "berth/render/placement.h"
+#include "berth/render/machines/placement.h"
 
 namespace berth::cli {
 namespace {

@@ -11,10 +11,10 @@
 #include "berth/cli/commands/plan_start.h"
 #include "berth/cli/commands/shared_options.h"
 #include "berth/cli/output.h"
-#include "berth/engine/fleet_plan.h"
-#include "berth/fleet/sweep.h"
-#include "berth/render/day.h"
-#include "berth/render/plan.h"
+#include "berth/engine/fleets/fleet_plan.h"
+#include "berth/fleet/solver/sweep.h"
+#include "berth/render/fleets/day.h"
+#include "berth/render/fleets/plan.h"
 
 namespace berth::cli {
 namespace {

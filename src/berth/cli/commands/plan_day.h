@@ -5,7 +5,7 @@
 #include <string>
 
 #include "berth/cli/options.h"
-#include "berth/engine/fleet_day.h"
+#include "berth/engine/fleets/fleet_day.h"
 
 namespace berth::cli {
 

@@ -3,7 +3,7 @@
 #include "berth/cli/commands/follow.h"
 #include "berth/cli/commands/shared_options.h"
 #include "berth/cli/output.h"
-#include "berth/render/removal.h"
+#include "berth/render/runs/removal.h"
 
 namespace berth::cli {
 namespace {

@@ -6,8 +6,8 @@
 #include "berth/cli/options.h"
 #include "berth/cli/print.h"
 #include "berth/error.h"
-#include "berth/render/plan_report.h"
-#include "berth/render/run_report.h"
+#include "berth/render/fleets/plan_report.h"
+#include "berth/render/runs/run_report.h"
 
 namespace berth::cli {
 namespace {

@@ -3,9 +3,9 @@
 #include "berth/cli/commands/shared_options.h"
 #include "berth/cli/output.h"
 #include "berth/engine/context.h"
-#include "berth/engine/control.h"
-#include "berth/engine/drive.h"
-#include "berth/engine/run_record.h"
+#include "berth/engine/queries/run_record.h"
+#include "berth/engine/runs/control.h"
+#include "berth/engine/runs/drive.h"
 
 namespace berth::cli {
 namespace {

@@ -5,11 +5,11 @@
 #include "berth/base/text.h"
 #include "berth/cli/commands/follow.h"
 #include "berth/cli/commands/run_options.h"
-#include "berth/engine/batch.h"
-#include "berth/engine/run_plan.h"
+#include "berth/engine/runs/batch.h"
+#include "berth/engine/runs/run_plan.h"
 #include "berth/os/standard_input.h"
-#include "berth/render/batch.h"
-#include "berth/render/run_plan.h"
+#include "berth/render/runs/batch.h"
+#include "berth/render/runs/run_plan.h"
 
 namespace berth::cli {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "berth/cli/commands/flow_choices.h"
 #include "berth/cli/output.h"
-#include "berth/engine/submission.h"
+#include "berth/engine/runs/submission.h"
 
 namespace berth::cli {
 

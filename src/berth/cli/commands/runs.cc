@@ -1,17 +1,17 @@
 // berth, berth runs, berth show, berth best: the runs and their results.
-#include "berth/render/runs.h"
+#include "berth/render/runs/runs.h"
 #include "berth/base/text.h"
 #include "berth/base/units.h"
 #include "berth/cli/commands/explain.h"
 #include "berth/cli/commands/shared_options.h"
 #include "berth/cli/output.h"
 #include "berth/engine/context.h"
-#include "berth/engine/flow_steps.h"
-#include "berth/engine/queries.h"
-#include "berth/engine/run_record.h"
-#include "berth/engine/run_state.h"
-#include "berth/render/flow_graph.h"
-#include "berth/render/trials.h"
+#include "berth/engine/queries/flow_steps.h"
+#include "berth/engine/queries/queries.h"
+#include "berth/engine/queries/run_record.h"
+#include "berth/engine/queries/run_state.h"
+#include "berth/render/runs/flow_graph.h"
+#include "berth/render/runs/trials.h"
 
 namespace berth::cli {
 namespace {

@@ -5,8 +5,8 @@
 #include "berth/base/format.h"
 #include "berth/cli/options.h"
 #include "berth/cli/print.h"
-#include "berth/experiment/format.h"
-#include "berth/fleet/format.h"
+#include "berth/experiment/document/format.h"
+#include "berth/fleet/document/format.h"
 #include "berth/flow/format.h"
 
 namespace berth::cli {

@@ -9,7 +9,7 @@
 #include "berth/cli/options.h"
 #include "berth/cli/print.h"
 #include "berth/engine/context.h"
-#include "berth/engine/queries.h"
+#include "berth/engine/queries/queries.h"
 #include "berth/exec/leftovers.h"
 
 namespace berth::cli {

@@ -4,8 +4,8 @@
 #include "berth/cli/commands/fleet_input.h"
 #include "berth/cli/commands/shared_options.h"
 #include "berth/cli/output.h"
-#include "berth/engine/fleet_simulation.h"
-#include "berth/render/simulation.h"
+#include "berth/engine/fleets/fleet_simulation.h"
+#include "berth/render/fleets/simulation.h"
 
 namespace berth::cli {
 namespace {

@@ -1,11 +1,11 @@
 // berth size: one server of a fleet by itself. What each accelerator would be for it, what a
 // replica takes at most and why, how it gets along with what it has, and its best move.
-#include "berth/render/size.h"
+#include "berth/render/fleets/size.h"
 #include "berth/cli/commands/fleet_input.h"
 #include "berth/cli/commands/shared_options.h"
 #include "berth/cli/output.h"
-#include "berth/fleet/missing_limits.h"
-#include "berth/fleet/server_size.h"
+#include "berth/fleet/model/missing_limits.h"
+#include "berth/fleet/solver/server_size.h"
 
 namespace berth::cli {
 namespace {

@@ -8,8 +8,8 @@
 #include "berth/base/text.h"
 #include "berth/cli/options.h"
 #include "berth/cli/print.h"
-#include "berth/engine/study.h"
-#include "berth/render/study.h"
+#include "berth/engine/studies/study.h"
+#include "berth/render/runs/study.h"
 
 namespace berth::cli {
 namespace {

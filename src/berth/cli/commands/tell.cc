@@ -2,9 +2,9 @@
 #include "berth/base/text.h"
 #include "berth/cli/commands/shared_options.h"
 #include "berth/cli/output.h"
-#include "berth/engine/outside_trials.h"
-#include "berth/render/outside_trials.h"
-#include "berth/render/trials.h"
+#include "berth/engine/studies/outside_trials.h"
+#include "berth/render/runs/outside_trials.h"
+#include "berth/render/runs/trials.h"
 
 namespace berth::cli {
 namespace {

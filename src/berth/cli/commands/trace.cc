@@ -1,5 +1,5 @@
 // berth trace: a run as a timeline.
-#include "berth/engine/trace.h"
+#include "berth/engine/queries/trace.h"
 
 #include "berth/cli/commands/shared_options.h"
 #include "berth/cli/print.h"

@@ -3,8 +3,8 @@
 #include "berth/cli/commands/shared_options.h"
 #include "berth/cli/output.h"
 #include "berth/engine/context.h"
-#include "berth/engine/queries.h"
-#include "berth/render/runs.h"
+#include "berth/engine/queries/queries.h"
+#include "berth/render/runs/runs.h"
 
 namespace berth::cli {
 namespace {

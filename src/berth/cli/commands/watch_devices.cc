@@ -5,8 +5,8 @@
 
 #include "berth/base/units.h"
 #include "berth/cli/options.h"
-#include "berth/machine/health_watch.h"
-#include "berth/machine/ledger.h"
+#include "berth/machine/devices/health_watch.h"
+#include "berth/machine/ledger/ledger.h"
 
 namespace berth::cli {
 namespace {

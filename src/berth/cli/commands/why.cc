@@ -1,12 +1,12 @@
 // berth why: what happened to a run, or to a task attempt by attempt, and what it waits for.
 #include "berth/cli/commands/explain.h"
 #include "berth/cli/commands/shared_options.h"
-#include "berth/engine/autoscale.h"
 #include "berth/engine/context.h"
-#include "berth/engine/run_record.h"
-#include "berth/engine/task_explanation.h"
-#include "berth/render/autoscale.h"
-#include "berth/render/explanation.h"
+#include "berth/engine/fleets/autoscale.h"
+#include "berth/engine/queries/run_record.h"
+#include "berth/engine/queries/task_explanation.h"
+#include "berth/render/fleets/autoscale.h"
+#include "berth/render/runs/explanation.h"
 
 namespace berth::cli {
 namespace {

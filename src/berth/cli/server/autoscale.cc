@@ -14,9 +14,9 @@
 #include "berth/cli/commands/fleet_input.h"
 #include "berth/cli/print.h"
 #include "berth/cli/server/listen.h"
-#include "berth/engine/autoscale.h"
 #include "berth/engine/context.h"
-#include "berth/render/autoscale.h"
+#include "berth/engine/fleets/autoscale.h"
+#include "berth/render/fleets/autoscale.h"
 
 namespace berth::cli {
 namespace {

@@ -7,7 +7,7 @@
 #include "berth/base/format.h"
 #include "berth/base/json_writer.h"
 #include "berth/base/text.h"
-#include "berth/fleet/format.h"
+#include "berth/fleet/document/format.h"
 
 namespace berth::cli {
 namespace {

@@ -15,7 +15,7 @@
 #include "berth/cli/server/page_routes.h"
 #include "berth/cli/server/run_routes.h"
 #include "berth/engine/context.h"
-#include "berth/engine/queries.h"
+#include "berth/engine/queries/queries.h"
 
 namespace berth::cli {
 namespace {

@@ -5,7 +5,7 @@
 #include "berth/cli/output.h"
 #include "berth/cli/top/top_live.h"
 #include "berth/os/loop.h"
-#include "berth/render/machine.h"
+#include "berth/render/machines/machine.h"
 
 namespace berth::cli {
 namespace {

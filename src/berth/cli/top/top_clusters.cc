@@ -5,9 +5,9 @@
 #include "berth/base/json_writer.h"
 #include "berth/base/text.h"
 #include "berth/engine/context.h"
-#include "berth/remote/ec2_commands.h"
-#include "berth/remote/slurm_commands.h"
-#include "berth/remote/slurm_entry.h"
+#include "berth/remote/ec2/ec2_commands.h"
+#include "berth/remote/slurm/slurm_commands.h"
+#include "berth/remote/slurm/slurm_entry.h"
 #include "berth/render/table.h"
 
 namespace berth::cli {

@@ -4,9 +4,9 @@
 
 #include "berth/base/text.h"
 #include "berth/base/units.h"
-#include "berth/engine/run_json.h"
-#include "berth/engine/run_record.h"
-#include "berth/engine/run_state.h"
+#include "berth/engine/queries/run_json.h"
+#include "berth/engine/queries/run_record.h"
+#include "berth/engine/queries/run_state.h"
 #include "berth/render/cells.h"
 #include "berth/render/table.h"
 

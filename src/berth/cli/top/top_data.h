@@ -13,8 +13,8 @@
 #include "berth/cli/top/top_clusters.h"
 #include "berth/cli/top/top_model.h"
 #include "berth/engine/context.h"
-#include "berth/engine/task_times.h"
-#include "berth/render/machine.h"
+#include "berth/engine/queries/task_times.h"
+#include "berth/render/machines/machine.h"
 
 namespace berth::cli {
 

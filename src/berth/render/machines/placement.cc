@@ -1,0 +1,96 @@
+#include "berth/render/machines/placement.h"
+
+#include <nlohmann/json.hpp>
+
+#include "berth/base/json.h"
+#include "berth/base/json_writer.h"
+#include "berth/base/units.h"
+
+namespace berth::render {
+namespace {
+
+std::string health_text(const topology::Device& device) {
+  if (device.health == topology::Health::healthy) return "healthy";
+  if (!device.unhealthy_reason.empty()) return device.unhealthy_reason;
+  return device.health == topology::Health::lost ? "lost" : "unhealthy";
+}
+
+const std::vector<Field<topology::Device>> kFields{
+    {"GPU", [](const auto& device) { return fmt::format("{}", device.index); }},
+    {"model", [](const auto& device) { return device.model.empty() ? "-" : device.model; }},
+    {"memory",
+     [](const auto& device) { return device.memory > 0 ? format_bytes(device.memory) : "-"; }},
+    {"NUMA",
+     [](const auto& device) { return device.numa >= 0 ? fmt::format("{}", device.numa) : "-"; }},
+    {"health", health_text},
+    {"UUID", [](const auto& device) { return device.uuid; }}};
+
+JsonWriter& add_score(JsonWriter& json, std::string_view name,
+                      const std::optional<std::int64_t>& score) {
+  json.key(name);
+  return score ? json.value(*score) : json.raw("null");
+}
+
+}  // namespace
+
+std::string to_text(const topology::Topology& topology, const View& view) {
+  std::string text = topology.name + "\n" + to_text(table_of(kFields, topology.devices), view) +
+                     "\n" + topology::matrix_text(topology);
+  for (const auto& note : topology.notes) text += fmt::format("note: {}\n", note);
+  if (!topology.source.empty()) text += fmt::format("\nsource: {}\n", topology.source);
+  return text;
+}
+
+std::string to_json(const topology::Topology& topology) {
+  JsonWriter json;
+  json.object()
+      .add("version", 1)
+      .key("topology")
+      .raw(dump(parsed_or_null(topology::write_json(topology))));
+  json.key("islands").array();
+  for (const auto& island : topology::islands(topology)) {
+    json.array();
+    for (const auto at : island) json.value(topology.devices[at].index);
+    json.end();
+  }
+  return json.end().end().take() + "\n";
+}
+
+std::string to_text(const engine::PlacementReport& report, const View&) {
+  std::string text = fmt::format("devices    {}\n", ranges_text(report.devices));
+  for (const auto& uuid : report.uuids) text += fmt::format("           {}\n", uuid);
+  text += fmt::format(
+      "score      {} ({}, {}{})\n", report.score, report.policy, report.objective,
+      report.bound > report.score ? fmt::format(", at most {} is possible", report.bound) : "");
+  if (report.held && !report.held->empty())
+    text += fmt::format("in use     {} (--all includes them)\n", ranges_text(*report.held));
+  if (report.partition_score) text += fmt::format("partition  {}\n", *report.partition_score);
+  if (report.alternative)
+    text += fmt::format("best other {}, score {}\n", ranges_text(report.alternative->devices),
+                        report.alternative->score);
+  for (const auto& [count, score] : report.remaining)
+    if (score)
+      text += fmt::format("the remaining devices offer {} devices with score {}\n", count, *score);
+  return text;
+}
+
+std::string to_json(const engine::PlacementReport& report) {
+  JsonWriter json;
+  json.object().add("version", 1).key("devices").list(report.devices);
+  json.key("uuids").list(report.uuids).add("policy", report.policy);
+  json.add("objective", report.objective).add("score", report.score);
+  add_score(json, "partition_score", report.partition_score);
+  json.add("exact", report.exact).add("bound", report.bound).key("alternative");
+  if (const auto& other = report.alternative)
+    json.object().key("devices").list(other->devices).add("score", other->score).end();
+  else
+    json.raw("null");
+  json.key("remaining").object();
+  for (const auto& [count, score] : report.remaining)
+    add_score(json, fmt::format("{}", count), score);
+  json.end();
+  if (report.held) json.key("held").list(*report.held);
+  return json.end().take() + "\n";
+}
+
+}  // namespace berth::render
