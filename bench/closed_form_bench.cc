@@ -11,7 +11,7 @@
 
 #include "berth/fleet/queueing/latencies.h"
 #include "berth/fleet/queueing/reference_queue.h"
-#include "berth/fleet/queueing/simulated_limit.h"
+#include "berth/fleet/simulate/simulated_limit.h"
 #include "berth/fleet/simulate/simulator.h"
 
 namespace berth::fleet {

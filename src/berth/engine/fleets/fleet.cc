@@ -8,7 +8,7 @@
 #include <thread>
 
 #include "berth/fleet/model/missing_limits.h"
-#include "berth/fleet/queueing/simulated_limit.h"
+#include "berth/fleet/simulate/simulated_limit.h"
 
 namespace berth::engine {
 namespace {

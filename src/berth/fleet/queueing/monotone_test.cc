@@ -2,7 +2,7 @@
 // nor a candidate smaller. BERTH_MONOTONE_FLEETS=1000 is the long form.
 #include <cmath>
 
-#include "berth/fleet/queueing/simulated_limit.h"
+#include "berth/fleet/simulate/simulated_limit.h"
 #include "berth/testing/fleet.h"
 #include "berth/testing/generated_fleet.h"
 

@@ -1,5 +1,5 @@
-#include "berth/fleet/queueing/simulated_limit.h"
 #include "berth/fleet/queueing/thinning.h"
+#include "berth/fleet/simulate/simulated_limit.h"
 #include "berth/fleet/simulate/simulation.h"
 #include "berth/testing/fleet.h"
 #include "berth/testing/generated_fleet.h"

@@ -1,4 +1,4 @@
-#include "berth/fleet/queueing/simulated_limit.h"
+#include "berth/fleet/simulate/simulated_limit.h"
 
 #include <algorithm>
 #include <cmath>
