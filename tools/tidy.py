@@ -20,7 +20,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 # The layers, lowest first: a file may include headers of its own layer and of those to its left. `testing` is for tests
 # only and may include every layer.
 LAYERS = ["base", "resource", "topology", "placement", "fleet", "schedule", "ignore", "os", "fileset", "machine",
-           "exec", "store", "cluster", "agent", "remote", "flow", "experiment", "run", "engine", "render", "library", "api", "cli", "testing"]
+           "exec", "store", "cluster", "agent", "remote", "flow", "experiment", "run", "engine", "render", "api", "library", "cli", "testing"]
 PURE = {"base", "resource", "topology", "placement", "fleet", "schedule", "ignore"}
 # Calls that reach files, processes or clocks: only os/ may contain them.
 WORLD = re.compile(r"#include <(unistd|fcntl|sys/(?!types)[a-z]+|signal|csignal|poll|sched|dirent|fstream|filesystem|thread)"

@@ -78,7 +78,7 @@ Result<Parameter> read_parameter(const Field& field, bool sequence, ValueTypes& 
   return parameter;
 }
 
-Status read_budget(const Field& root, std::string_view proposer, Program& program) {
+Status read_halving_budget(const Field& root, std::string_view proposer, Program& program) {
   Budget budget;
   budget.parameter = kBudget;
   budget.whole = false;
@@ -165,7 +165,7 @@ Status read_proposer(const Field& root, AuptimizerExperiment& experiment) {
     search.method = Search::Method::tpe;
     experiment.notes.push_back(fmt::format("proposer {}: searched by method tpe", proposer));
   } else if (proposer == "hyperband" || proposer == "bohb") {
-    BERTH_TRY(read_budget(root, proposer, program));
+    BERTH_TRY(read_halving_budget(root, proposer, program));
     if (proposer == "bohb")
       experiment.notes.emplace_back(
           "proposer bohb: method hyperband, its points drawn as tpe does");

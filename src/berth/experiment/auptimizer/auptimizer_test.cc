@@ -106,17 +106,17 @@ std::vector<std::string> steps_of(const std::string& parameter) {
 }
 
 TEST(Auptimizer, ASequenceTakesPointsOrIntervals) {
-  using Texts = std::vector<std::string>;
-  EXPECT_EQ(steps_of(R"("range": [0, 1], "type": "float", "n": 3)"), (Texts{"0", "0.5", "1"}));
+  using Choices = std::vector<std::string>;
+  EXPECT_EQ(steps_of(R"("range": [0, 1], "type": "float", "n": 3)"), (Choices{"0", "0.5", "1"}));
   EXPECT_EQ(steps_of(R"("range": [0, 1], "type": "float", "interval": 0.4)"),
-            (Texts{"0", "0.4", "0.8"}));
+            (Choices{"0", "0.4", "0.8"}));
   EXPECT_EQ(steps_of(R"("range": [0, 1], "type": "float", "interval": 0.5, "n": 9)"),
-            (Texts{"0", "0.5", "1"}));
-  EXPECT_EQ(steps_of(R"("range": [-1, 1.5], "type": "float")"), (Texts{"-1", "0", "1"}));
-  EXPECT_EQ(steps_of(R"("range": [1, 3], "type": "int")"), (Texts{"1", "2", "3"}));
-  EXPECT_EQ(steps_of(R"("range": [1, 10], "type": "int", "n": 3)"), (Texts{"1", "5", "9"}));
+            (Choices{"0", "0.5", "1"}));
+  EXPECT_EQ(steps_of(R"("range": [-1, 1.5], "type": "float")"), (Choices{"-1", "0", "1"}));
+  EXPECT_EQ(steps_of(R"("range": [1, 3], "type": "int")"), (Choices{"1", "2", "3"}));
+  EXPECT_EQ(steps_of(R"("range": [1, 10], "type": "int", "n": 3)"), (Choices{"1", "5", "9"}));
   EXPECT_EQ(steps_of(R"("range": [2, 6], "type": "int", "n": 100)").size(), 5U);
-  EXPECT_EQ(steps_of(R"("range": [2, 2], "type": "float", "n": 5)"), (Texts{"2"}));
+  EXPECT_EQ(steps_of(R"("range": [2, 2], "type": "float", "n": 5)"), (Choices{"2"}));
   for (const auto* wrong :
        {R"("range": [0, 9], "type": "int", "interval": 0.5)",
         R"("range": [0, 9], "type": "float", "interval": 0)",

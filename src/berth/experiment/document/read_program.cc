@@ -134,15 +134,15 @@ void read_input(const Field& root, Program& program, Faults& faults) {
 
 /// Refuses a search that learns from the goal in a program that has no goal.
 std::unexpected<Error> refuse_without_goal(const Field& search) {
-  constexpr std::string_view kGoal = "goal: {metric: NAME, direction: max}";
+  constexpr std::string_view kGoalExample = "goal: {metric: NAME, direction: max}";
   const auto method = search.find("method");
   if (method)
     if (const auto name = method->text(); name && *name != "auto")
-      return search.error(fmt::format("method {} requires a goal; add {}", *name, kGoal));
+      return search.error(fmt::format("method {} requires a goal; add {}", *name, kGoalExample));
   return search.error(
       fmt::format("{} requires a goal: Berth selects a method that learns from it; add {}, or "
                   "name a method that needs no goal, such as method: random",
-                  method ? "method auto" : "a search without a method", kGoal));
+                  method ? "method auto" : "a search without a method", kGoalExample));
 }
 
 /// What is tried, and by which command.

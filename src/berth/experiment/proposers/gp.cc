@@ -19,7 +19,7 @@ using Eigen::VectorXd;
 constexpr std::size_t kMostFitted = 120;  // points that a kernel is fitted to
 constexpr std::size_t kMostKnown = 500;   // points of a process: of more the best and the latest
 constexpr double kRefit = 1.15;  // a kernel serves until there are so many times the points
-constexpr int kDrawn = 1000, kAround = 40, kClimbers = 8, kClimbSteps = 40;
+constexpr int kStarts = 1000, kAround = 40, kClimbers = 8, kClimbSteps = 40;
 
 double yeo_johnson(double x, double power) {
   if (x >= 0) return power == 0 ? std::log1p(x) : (std::pow(x + 1, power) - 1) / power;
@@ -290,7 +290,7 @@ class Climb {
 
   Values best(const std::vector<Parts>& good, Rng& rng) const {
     std::vector<Parts> starts;
-    for (int i = 0; i < kDrawn; ++i) starts.push_back(drawn({}, 0, rng));
+    for (int i = 0; i < kStarts; ++i) starts.push_back(drawn({}, 0, rng));
     for (const auto& parts : good)
       for (int i = 0; i < kAround; ++i)
         starts.push_back(drawn(parts, 0.2 * std::pow(10, -2.5 * rng.uniform()), rng));

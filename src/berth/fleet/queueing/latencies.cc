@@ -71,7 +71,7 @@ std::vector<Group> groups_of(const Queue::Weights& weights) {
 /// The least times that kPercentiles of the requests or tokens do not exceed. Between two times
 /// ln P(x > ms) is nearly a straight line, so that few looks are enough; all quantiles share them.
 template <class Above>
-std::array<double, 4> quantiles(double mean_ms, const Above& above) {
+std::array<double, 4> percentiles_of(double mean_ms, const Above& above) {
   std::map<double, double> known{{0, 0}};  // ms: ln P(x > ms), falling
   const auto look = [&](double ms) {
     const double part = above(ms);
@@ -214,8 +214,8 @@ Percentiles Latencies::percentiles() const {
   double ttft_ms = offset_ms_, itl_ms = 0;
   for (const Prefills& p : prefills_) ttft_ms += p.weight * (p.shift_ms + p.mean_ms + p.wait_ms);
   for (const Steps& s : steps_) itl_ms += s.weight * (s.step_ms + s.prompts * s.prompt_ms);
-  return {quantiles(ttft_ms, [&](double ms) { return ttft_above(ms); }),
-          quantiles(itl_ms, [&](double ms) { return itl_above(ms); })};
+  return {percentiles_of(ttft_ms, [&](double ms) { return ttft_above(ms); }),
+          percentiles_of(itl_ms, [&](double ms) { return itl_above(ms); })};
 }
 
 }  // namespace berth::fleet

@@ -15,7 +15,7 @@ std::string health_text(const topology::Device& device) {
   return device.health == topology::Health::lost ? "lost" : "unhealthy";
 }
 
-const std::vector<Field<topology::Device>> kFields{
+const std::vector<Field<topology::Device>> kDeviceFields{
     {"GPU", [](const auto& device) { return fmt::format("{}", device.index); }},
     {"model", [](const auto& device) { return device.model.empty() ? "-" : device.model; }},
     {"memory",
@@ -34,8 +34,9 @@ JsonWriter& add_score(JsonWriter& json, std::string_view name,
 }  // namespace
 
 std::string to_text(const topology::Topology& topology, const View& view) {
-  std::string text = topology.name + "\n" + to_text(table_of(kFields, topology.devices), view) +
-                     "\n" + topology::matrix_text(topology);
+  std::string text = topology.name + "\n" +
+                     to_text(table_of(kDeviceFields, topology.devices), view) + "\n" +
+                     topology::matrix_text(topology);
   for (const auto& note : topology.notes) text += fmt::format("note: {}\n", note);
   if (!topology.source.empty()) text += fmt::format("\nsource: {}\n", topology.source);
   return text;

@@ -17,7 +17,7 @@
 namespace berth::run {
 namespace {
 
-constexpr Duration kExitsWithin = std::chrono::seconds(3);
+constexpr Duration kAgentExitsWithin = std::chrono::seconds(3);
 constexpr Duration kExitPause = std::chrono::milliseconds(20);
 
 Result<std::size_t> count_living_agents(os::Env& env, const std::string& run_directory) {
@@ -63,7 +63,7 @@ Result<std::vector<std::string>> find_living(Context& context, const store::RunR
   os::Env& env = *context.env;
   const std::string directory = run_directory(context, run.name);
   BERTH_ASSIGN(std::size_t agents, count_living_agents(env, directory));
-  for (const Mono until = env.now() + kExitsWithin;
+  for (const Mono until = env.now() + kAgentExitsWithin;
        agents > 0 && run.ended && run.alloc.empty() && env.now() < until;) {
     BERTH_TRY(env.wait({}, env.now() + kExitPause));
     BERTH_ASSIGN(agents, count_living_agents(env, directory));
