@@ -9,7 +9,7 @@ endif()
 set(LIBERTH_SYMBOLS ${CMAKE_SOURCE_DIR}/src/berth/library/berth.map)
 set(LIBERTH_OBJECTS "")
 foreach(layer base resource topology placement fleet schedule ignore os fileset machine exec store
-        cluster agent remote flow experiment run engine render library)
+        cluster agent remote flow experiment run engine render api library)
   list(APPEND LIBERTH_OBJECTS $<TARGET_OBJECTS:berth_${layer}>)
 endforeach()
 file(WRITE ${CMAKE_BINARY_DIR}/generated/nothing.cc "")

@@ -27,7 +27,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import berth
 from aup import BasicConfig
-from berth._command import run_berth
+from berth import call
 
 __all__ = ["AbstractResourceManager", "CPUResourceManager", "Connector", "Experiment", "Job", "BasicConfig",
            "parse_one_line"]
@@ -73,22 +73,25 @@ class _PassiveRun(berth.Run):
     def ask(self):
         """Returns the next trial, or None when there are no more."""
         while True:
-            records = run_berth("ask", self.name, "--wait")["tasks"]
-            for record in records:
+            document = call("GET", "/v1/runs/{}/waiting", self.name)
+            for record in document["tasks"]:
                 if (record["id"], record["attempts"]) not in self._asked:
                     self._asked.add((record["id"], record["attempts"]))
                     return berth.Trial(record)
-            if not records:
+            if not document["tasks"] and document["run"]["state"] not in ("queued", "running"):
                 return None
             time.sleep(0.05)
 
     def tell(self, trial, **metrics):
         if not all(math.isfinite(value) for value in metrics.values()):
             return self.fail(trial, "its score is not a finite number")
-        run_berth("tell", trial.id, "--", *(f"{name}={float(value)!r}" for name, value in metrics.items()))
+        self._record(trial, " ".join(f"{name}={float(value)!r}" for name, value in metrics.items()))
 
     def fail(self, trial, reason=""):
-        run_berth("tell", trial.id, "--", "failed", reason)
+        self._record(trial, f"failed {reason}")
+
+    def _record(self, trial, result):
+        call("POST", "/v1/tasks/{}/result", trial.id, body={"result": result})
 
 
 class Connector:
@@ -141,7 +144,7 @@ class Connector:
                     raise
 
     def _open(self):
-        document = run_berth("show", self.run)
+        document = call("GET", "/v1/runs/{}", self.run)
         if document["run"]["state"] != "running":
             return set()
         return {task["id"] for task in document["tasks"] if task["state"] == "running"}
@@ -319,8 +322,9 @@ class Experiment:
         self.n_parallel = int(config.get("n_parallel", 1))
         self.path = os.path.join(folder, os.path.expanduser(config.get("workingdir", ".")))
         passive = {key: value for key, value in config.items() if key != "workingdir"}
-        self.run = run_berth("run", "--detach", "--parallel", str(self.n_parallel), "/dev/stdin",
-                                text=json.dumps({**passive, "resource": "passive"}))["run"]["id"]
+        self.run = call("POST", "/v1/runs", body={
+            "file": json.dumps({**passive, "resource": "passive"}), "file_name": "experiment.json",
+            "directory": os.getcwd(), "options": {"parallel": self.n_parallel}})["name"]
         self._run = _PassiveRun(self.run)
         self.connector = Connector(self.run, self.n_parallel)
         if isinstance(resource_manager, type):

@@ -102,7 +102,7 @@ import berth
 call, first, *more = sys.argv[1:]
 try:
     if call == "command":
-        print(berth.run(more[-1] if more else first, "--cpu", "1", "--", *([first] + more[:-1] if more else [])).name, end="")
+        print(berth.run(command=[first, *more], resources={"cpu": 1}).name, end="")
     elif call == "file":
         options = [word for each in more[1:] for word in (
             ["--allow-failures=" + each.partition("=")[2]] if each.startswith("allow_failures=") else

@@ -153,11 +153,12 @@ class OpenApi(Case):
                 for task in shown["tasks"] if path == "" else ():
                     said("/v1/tasks/{task}/why", task=task["id"])
                     said("/v1/tasks/{task}/log", task=task["id"], query="?tail=1K&attempt=1")
-        for path in ("curves", "best", "importance"):
+        said("/v1/runs/{run}", run="search-1", query="?sort=loss")
+        for path in ("curves", "best", "importance", "advice"):
             said(f"/v1/runs/{{run}}/{path}", run="search-1")
         said("/v1/runs/{run}/graph", run="flow-1")
         said("/v1/compare", query="?run=search-1&run=search-2")
-        for path in ("/v1/machine", "/v1/top", "/v1/clusters", "/v1/fleets", "/v1/session", "/v1/events", "/v1/openapi.json", "/metrics"):
+        for path in ("/v1/machine", "/v1/top", "/v1/clusters", "/v1/doctor", "/v1/cache", "/v1/fleets", "/v1/session", "/v1/events", "/v1/openapi.json", "/metrics"):
             said(path)
         for path in ("/", "/page.js", "/page.css"):
             said(path)
@@ -172,6 +173,24 @@ class OpenApi(Case):
         said("/v1/runs/{run}/stop", "post", run=slow)
         said("/v1/runs/{run}/resume", "post", run=slow)
         said("/v1/runs/{run}/stop", "post", run=slow)
+        said("/v1/run-plan", "post", {"path": str(self.dir / "search.yaml"), "options": {"parallel": 2}})
+        said("/v1/run-plan", "post", {"path": str(self.dir / "flow.yaml")})
+        said("/v1/runs/{run}", "delete", run=slow)
+
+    def test_answers_about_passive_trials_are_as_it_says(self):
+        said = self.assert_as_said
+        passive = ("name: passive\npassive: true\nparams: {x: {min: 0, max: 1}}\n"
+                   "search: {method: random, samples: 2}\ngoal: {metric: score}\n")
+        run = said("/v1/runs", "post", {"file": passive, "file_name": "passive.yaml"})["name"]
+        for _ in range(2):
+            trials = []
+            while not trials:
+                trials = said("/v1/runs/{run}/waiting", run=run)["tasks"]
+            said("/v1/tasks/{task}/result", "post", {"result": "score=0.5"}, task=trials[0]["id"])
+            while any(each["id"] == trials[0]["id"] for each in said("/v1/runs/{run}/waiting", run=run)["tasks"]):
+                pass
+        self.house.run("wait", run)
+        said("/v1/runs/{run}/points", "post", {"points": ["x=0.25"]}, run=run)
 
     def test_answers_about_fleets_are_as_it_says(self):
         said = self.assert_as_said

@@ -99,6 +99,35 @@ class Python(Case):
         self.assertEqual([row["scores"] for row in berth.compare(one, two)["shared"]],
                          [{"s-1": 2, "s-2": 2}, {"s-1": 1, "s-2": 1}])
 
+    def test_a_program_starts_one_process_for_all_calls(self):
+        starts = self.write("starts", "")
+        shim = self.write("berth-shim", f'#!/bin/sh\necho "$1" >> "{starts}"\nexec "{BERTH}" "$@"\n')
+        shim.chmod(0o755)
+        self.write("s.yaml", "name: s\nrun: echo ::berth f={x}\nparams: {x: [1, 2]}\ngoal: {metric: f, direction: max}\n")
+        program = """
+import berth
+one = berth.run("s.yaml", parallel=1, labels={"team": "vision"})
+two = berth.run("s.yaml", "--parallel=1", "--label", "team=vision")
+command = berth.run(command=["sh", "-c", "echo hello; exit 3"], name="c", resources={"cpu": 0.5})
+assert [one.wait(), two.wait(60), command.wait()] == ["done", "done", "failed"]
+assert one.record()["labels"] == two.record()["labels"] == {"team": "vision"}
+assert [trial.params.x for trial in one.trials("f")] == [2, 1], one.trials("f")
+assert command.log() == "hello\\n" and "3" in str(command.why("1")), (command.log(), command.why("1"))
+assert berth.call("GET", "/v1/runs/{}/trials.csv", one.name).startswith("trial,")
+two.remove()
+assert berth.runs() == ["s-1", "c-1"], berth.runs()
+try:
+    berth.run("s.yaml", paralel=2)
+except berth.Failed as failure:
+    assert "parallel" in str(failure) and failure.code == 2, failure
+else:
+    raise AssertionError("a wrong option was accepted")
+"""
+        done = subprocess.run([sys.executable, "-c", program], cwd=self.dir, capture_output=True, text=True,
+                              env={**os.environ, "BERTH_BIN": str(shim)})
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual([word for word in starts.read_text().split() if not word.startswith("_")], ["study"])
+
     def test_errors_are_berths_own_words(self):
         with self.assertRaisesRegex(berth.Failed, "nothing-1") as caught:
             berth.Run("nothing-1")

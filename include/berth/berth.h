@@ -248,6 +248,11 @@ BERTH_EXPORT int berth_runs_retry(berth_runs* runs, const char* name, int32_t al
                                   size_t message_size);
 BERTH_EXPORT int berth_runs_remove(berth_runs* runs, const char* name, char* message,
                                    size_t message_size);
+/* Answers a call of the HTTP interface in this process (docs/reference/library.md): "GET",
+ * "/v1/runs/digits-3/best". `body`: the JSON of a POST; NULL: none. `answer` is the caller's. */
+BERTH_EXPORT int berth_runs_call(berth_runs* runs, const char* method, const char* path,
+                                 const char* body, char** answer, char* message,
+                                 size_t message_size);
 
 #ifdef __cplusplus
 }

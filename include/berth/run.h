@@ -321,6 +321,13 @@ class BERTH_EXPORT Runs {
   /// Removes its record, output and files. busy: it is driven.
   Status remove(const std::string& name);
 
+  /// Answers a call of the HTTP interface in this process, without a server: call("GET",
+  /// "/v1/runs/digits-3/best") returns the JSON of `berth best digits-3 --json`.
+  /// docs/reference/library.md lists the calls. A name with a slash is one part of the path:
+  /// "/v1/tasks/digits-3%2F17/why". Errors: those of the call; not_found: there is no such call.
+  Result<std::string> call(std::string_view method, std::string_view path,
+                           std::string_view body = {});
+
  private:
   struct State;
   explicit Runs(std::unique_ptr<State> state);

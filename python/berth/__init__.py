@@ -28,12 +28,12 @@ import os
 import re
 from typing import Any, Mapping
 
-from ._command import Failed
+from ._command import Failed, call
 from ._runs import Params, Run, Trial, compare, run, runs
 from ._study import Pruned, Study, StudyTrial, load_study
 from ._values import decoded, text
 
-__all__ = ["params", "report", "run", "runs", "compare", "Run", "Study", "StudyTrial", "Trial", "Params", "Failed",
+__all__ = ["params", "report", "run", "runs", "compare", "Run", "Study", "StudyTrial", "Trial", "Params", "Failed", "call",
            "Pruned", "load_study"]
 
 _FLAGS = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}

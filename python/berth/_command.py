@@ -1,7 +1,8 @@
-"""The `berth` command: one process for each call, and one for each study, connected by a pipe."""
+"""The `berth study` processes: one for the calls of a program, and one for each of its studies, connected by pipes."""
 
 from __future__ import annotations
 
+import atexit
 import json
 import os
 import shutil
@@ -10,6 +11,7 @@ import tempfile
 import threading
 from pathlib import Path
 from typing import IO, Any, Callable, Sequence
+from urllib.parse import quote, urlencode
 
 from ._values import scalar
 
@@ -33,14 +35,6 @@ def binary() -> str:
 
 def said(text: str, code: int) -> Failed:
     return Failed(text.strip().replace("berth: ", "", 1) or f"exit {code}", code)
-
-
-def run_berth(*arguments: str, okay: Sequence[int] = (0,), text: str = "", prints_json: bool = True) -> Any:
-    """Returns the JSON that a command prints, or None; `text` is its standard input."""
-    done = subprocess.run([binary(), *(["--json"] if prints_json else []), *arguments], text=True, capture_output=True, input=text)
-    if done.returncode not in okay:
-        raise said(done.stderr, done.returncode)
-    return json.loads(done.stdout) if done.stdout.strip() else None
 
 
 class _ErrandThread(threading.Thread):
@@ -185,3 +179,43 @@ def encoded_other(value: Any) -> Any:
     if type(plain) not in (bool, int, float, str):
         raise TypeError(f"{value!r} of type {type(value).__name__} cannot be written as JSON")
     return plain
+
+
+class _Session:
+    """The process that answers the calls of this program. A fork, another working directory and a changed environment
+    get a new one, because a run takes both over."""
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+        self._pipe: Pipe | None = None
+        self._surroundings: tuple[str, dict[str, str]] | None = None
+
+    def pipe(self) -> Pipe:
+        with self._lock:
+            surroundings = os.getcwd(), dict(os.environ)
+            if self._pipe is None or not self._pipe.usable or self._surroundings != surroundings:
+                self.close()
+                self._pipe, self._surroundings = Pipe(), surroundings
+            return self._pipe
+
+    def close(self) -> None:
+        with self._lock:
+            if self._pipe is not None:
+                self._pipe.close()
+                self._pipe = None
+
+
+_session = _Session()
+atexit.register(_session.close)
+
+
+def call(method: str, path: str, *names: str, body: Any = None, query: Sequence[tuple[str, str]] = ()) -> Any:
+    """Returns the answer to a call of the HTTP interface: call("GET", "/v1/runs/{}/best", "digits-3")."""
+    filled = path.format(*(quote(name, safe="") for name in names))
+    if query:
+        filled += "?" + urlencode(list(query), quote_via=quote)
+    request = {"call": method, "path": filled}
+    if body is not None:
+        request["body"] = json.dumps(body, ensure_ascii=False, default=encoded_other)
+    answer = _session.pipe().call(**request)
+    return answer["answer"] if "answer" in answer else answer["text"]

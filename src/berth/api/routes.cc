@@ -119,13 +119,11 @@ int http_status(ErrorKind kind) {
 Reply failed(const Error& error, int status) {
   const std::string message = without_secrets(error.message);
   // `message` is where the reference's clients look.
-  return {status != 0 ? status : http_status(error.kind), JsonWriter()
-                                                              .object()
-                                                              .add("error", message)
-                                                              .add("message", message)
-                                                              .add("kind", name(error.kind))
-                                                              .end()
-                                                              .take()};
+  JsonWriter json;
+  json.object().add("error", message).add("message", message).add("kind", name(error.kind));
+  return {.status = status != 0 ? status : http_status(error.kind),
+          .body = json.end().take(),
+          .error = Error{error.kind, message}};
 }
 
 }  // namespace berth::api

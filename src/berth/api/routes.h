@@ -45,6 +45,7 @@ struct Reply {
   const char* type = "application/json";
   bool ends_line = true;  ///< A newline follows the body.
   std::vector<std::pair<std::string, std::string>> headers = {};
+  std::optional<Error> error = {};  ///< Why there is no answer; the body says it too.
   /// What follows the body, sent part by part as it comes, until it returns nullopt. After an error
   /// the connection breaks off, so that nobody takes what came for the whole. It is called on the
   /// thread that answers.

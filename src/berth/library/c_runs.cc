@@ -324,3 +324,12 @@ int berth_runs_remove(berth_runs* runs, const char* name, char* message, std::si
   return call_of_run(runs, name, message, message_size,
                      [&](berth::Runs& of) { return of.remove(name); });
 }
+
+int berth_runs_call(berth_runs* runs, const char* method, const char* path, const char* body,
+                    char** answer, char* message, std::size_t message_size) {
+  return guarded_call({message, message_size}, [&]() -> Status {
+    BERTH_TRY(check_given(runs, method, path, answer));
+    BERTH_ASSIGN(const auto text, runs->runs.call(method, path, body != nullptr ? body : ""));
+    return give_text(text, answer);
+  });
+}

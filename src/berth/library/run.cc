@@ -2,8 +2,11 @@
 #include "berth/run.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 
+#include "berth/api/calls/machine_calls.h"
+#include "berth/api/calls/run_calls.h"
 #include "berth/base/guarded.h"
 #include "berth/engine/queries/run_state.h"
 #include "berth/engine/runs/control.h"
@@ -309,6 +312,15 @@ Status Runs::remove(const std::string& name) {
   BERTH_ASSIGN(const auto record, run::find_run(state_->context, name));
   BERTH_TRY(engine::check_unused(state_->context, record));
   return run::remove(state_->context, name, run::IfLiving::refuse);
+}
+
+Result<std::string> Runs::call(std::string_view method, std::string_view path,
+                               std::string_view body) {
+  auto routes = api::run_routes(
+      {.program = state_->context.program, .state_directory = state_->state_directory});
+  std::ranges::move(api::machine_routes(), std::back_inserter(routes));
+  BERTH_ASSIGN(api::Reply reply, api::call(routes, method, path, body));
+  return std::move(reply.body);
 }
 
 }  // namespace berth

@@ -176,6 +176,15 @@ static void runs(void) {
   EXPECT(berth_runs_tasks_json(all, name, &text, why, sizeof why) == BERTH_OK);
   EXPECT(strstr(text, "\"attempts\":2") != NULL && strstr(text, "\"exit_code\":0") != NULL);
   berth_free_text(text);
+  EXPECT(berth_runs_call(all, "GET", "/v1/runs", NULL, &text, why, sizeof why) == BERTH_OK);
+  EXPECT(strstr(text, "\"id\":\"sh-") != NULL);
+  berth_free_text(text);
+  EXPECT(berth_runs_call(all, "POST", "/v1/run-plan", "{\"command\": [\"true\"]}", &text, why,
+                         sizeof why) == BERTH_OK);
+  EXPECT(strstr(text, "\"tasks\":1") != NULL);
+  berth_free_text(text);
+  EXPECT(berth_runs_call(all, "GET", "/v1/nothing", NULL, &text, why, sizeof why) ==
+         BERTH_NOT_FOUND);
   EXPECT(berth_runs_remove(all, name, why, sizeof why) == BERTH_OK);
   EXPECT(berth_runs_find(all, name, &run, why, sizeof why) == BERTH_NOT_FOUND);
   berth_free_text(name);

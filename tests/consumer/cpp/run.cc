@@ -39,6 +39,21 @@ void try_again(berth::Runs& runs) {
   EXPECT(value(runs.drive(once)).state == "done" && value(runs.tasks(once)).at(0).attempts == 3);
 }
 
+/// What has no function of its own is a call of the HTTP interface.
+void calls(berth::Runs& runs) {
+  write("tune.yaml",
+        "name: tune\nrun: echo ::berth loss={x}\nparams: {x: [2, 1]}\n"
+        "goal: {metric: loss, direction: min}\n");
+  const auto name = value(runs.submit_file("tune.yaml"));
+  EXPECT(value(runs.wait(name)).state == "done");
+  EXPECT(value(runs.call("GET", "/v1/runs/" + name + "/best")).contains("\"x\":1"));
+  EXPECT(value(runs.call("GET", "/v1/tasks/" + name + "%2F1/why")).contains("done"));
+  EXPECT(
+      value(runs.call("POST", "/v1/run-plan", R"({"path": "tune.yaml"})")).contains("\"tasks\":2"));
+  EXPECT(value(runs.call("GET", "/v1/machine")).contains("\"cpu\""));
+  EXPECT(runs.call("GET", "/v1/runs/no-1/best").error().kind == berth::ErrorKind::not_found);
+}
+
 std::string text_of(const char* file) {
   std::ifstream stream(file);
   return {std::istreambuf_iterator<char>(stream), {}};
@@ -132,6 +147,7 @@ int main() {
   EXPECT(value(runs.list()).size() == 3);
 
   try_again(runs);
+  calls(runs);
   notifies(runs);
 
   const auto wrong = runs.submit_file("no-such.yaml");

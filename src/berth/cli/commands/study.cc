@@ -3,8 +3,15 @@
 // (docs/reference/python.md).
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
+#include <iterator>
+#include <span>
 
+#include "berth/api/calls/machine_calls.h"
+#include "berth/api/calls/run_calls.h"
+#include "berth/base/document.h"
+#include "berth/base/json_writer.h"
 #include "berth/base/text.h"
 #include "berth/cli/options.h"
 #include "berth/cli/print.h"
@@ -15,6 +22,38 @@ namespace berth::cli {
 namespace {
 
 constexpr std::size_t kLongestRequest = 16U << 20;  // bytes of a line
+
+/// A call of the HTTP interface: {"call": "POST", "path": "/v1/runs", "body": TEXT}.
+Result<std::string> answer_call(std::span<const api::Route> routes, const Field& request) {
+  BERTH_TRY(request.expect_keys({"call", "path", "body"}));
+  BERTH_ASSIGN(const auto method, request.get("call"));
+  BERTH_ASSIGN(const std::string method_text, method.text());
+  BERTH_ASSIGN(const auto path, request.get("path"));
+  BERTH_ASSIGN(const std::string path_text, path.text());
+  std::string body;
+  if (const auto field = request.find("body")) {
+    BERTH_ASSIGN(body, field->text());
+  }
+  BERTH_ASSIGN(const auto reply, api::call(routes, method_text, path_text, body));
+  JsonWriter json;
+  json.object();
+  if (reply.type != std::string_view("application/json"))
+    return json.add("text", reply.body).end().take() + "\n";
+  std::string line = reply.body;
+  std::ranges::replace(line, '\n', ' ');  // only between tokens: a string has none
+  return json.key("answer").raw(trim(line)).end().take() + "\n";
+}
+
+/// The answer to one line: to a call, or to a request of the study.
+std::string answer_to(engine::StudySession& session, std::span<const api::Route> routes,
+                      std::string_view line) {
+  if (line.contains("\"call\""))
+    if (const auto request = Field::parse(line, "request"); request && request->find("call")) {
+      const auto answer = answer_call(routes, *request);
+      return answer ? *answer : render::to_json(answer.error());
+    }
+  return render::to_json(session.answer(line));
+}
 
 struct StudyOptions {
   void add_to(Options& options) {
@@ -34,6 +73,8 @@ Result<int> study(os::Env& env, const StudyOptions&) {
   BERTH_ASSIGN(const os::Fd in, env.open_read("/dev/stdin"));
   os::install_stop_signals();
   engine::StudySession session(context);
+  auto routes = api::run_routes({});
+  std::ranges::move(api::machine_routes(), std::back_inserter(routes));
   // Its children may keep the pipe open after the parent process has died.
   const pid_t parent = ::getppid();
   std::string typed;
@@ -53,7 +94,7 @@ Result<int> study(os::Env& env, const StudyOptions&) {
     std::size_t begin = 0;
     for (std::size_t end; (end = typed.find('\n', begin)) != std::string::npos; begin = end + 1)
       if (const auto line = trim(std::string_view(typed).substr(begin, end - begin)); !line.empty())
-        print(render::to_json(session.answer(line)));
+        print(answer_to(session, routes, line));
     typed.erase(0, begin);
   }
   BERTH_TRY(session.end());

@@ -1,11 +1,11 @@
 #include "berth/cli/server/fleet_routes.h"
 
+#include "berth/api/calls/work.h"
 #include "berth/base/json_writer.h"
 #include "berth/base/text.h"
 #include "berth/base/visible.h"
 #include "berth/cli/commands/fleet_input.h"
 #include "berth/cli/commands/plan_day.h"
-#include "berth/cli/server/work.h"
 #include "berth/render/fleets/day.h"
 #include "berth/render/fleets/plan.h"
 
@@ -19,7 +19,7 @@ constexpr std::string_view kPlans = "plans";
 void ignore_notes(const std::vector<std::string>&) {}
 
 /// The fleet of that number with the values of the query.
-Result<fleet::System> system_of(Work& work, const Fleets& fleets) {
+Result<fleet::System> system_of(api::Work& work, const Fleets& fleets) {
   BERTH_ASSIGN(auto system, fleets.system(*work.env, work.name()));
   BERTH_TRY(set_fleet_values(system, work.values("set")));
   BERTH_TRY(choose_solver(work.value("solver"), system.options.solver));
@@ -29,7 +29,7 @@ Result<fleet::System> system_of(Work& work, const Fleets& fleets) {
 }
 
 /// A search ends when its client leaves.
-Result<fleet::Execution> execution_of(const Work& work) {
+Result<fleet::Execution> execution_of(const api::Work& work) {
   const std::string percentiles = work.value("percentiles");
   if (!percentiles.empty() && percentiles != "simulated" && percentiles != "closed-form")
     return fail(ErrorKind::usage, "--percentiles: expected simulated or closed-form, got '{}'",
@@ -39,7 +39,7 @@ Result<fleet::Execution> execution_of(const Work& work) {
   return execution;
 }
 
-Result<std::string> plan(Work& work, const Fleets& fleets) {
+Result<std::string> plan(api::Work& work, const Fleets& fleets) {
   BERTH_ASSIGN(auto system, system_of(work, fleets));
   BERTH_ASSIGN(const auto execution, execution_of(work));
   BERTH_ASSIGN(const auto made,
@@ -47,7 +47,7 @@ Result<std::string> plan(Work& work, const Fleets& fleets) {
   return visible_json(render::to_json(made));
 }
 
-Result<std::string> day(Work& work, const Fleets& fleets) {
+Result<std::string> day(api::Work& work, const Fleets& fleets) {
   if (fleets.profile.empty()) return fail(ErrorKind::usage, "no --profile was given");
   BERTH_ASSIGN(auto system, system_of(work, fleets));
   BERTH_ASSIGN(const auto execution, execution_of(work));
@@ -66,8 +66,8 @@ Result<std::string> day(Work& work, const Fleets& fleets) {
 
 std::vector<api::Route> fleet_routes(const Fleets& fleets) {
   const auto route = [&fleets](const api::Call& call, auto* answer) {
-    return route_of(
-        call, [&fleets, answer](Work& work) { return answer(work, fleets); }, {}, false);
+    return api::route_of(
+        call, [&fleets, answer](api::Work& work) { return answer(work, fleets); }, {}, false);
   };
   return {
       {{"GET", "/v1/fleets", Role::read, kPlans, "the fleets that can be planned", "Fleets"},

@@ -5,15 +5,15 @@
 #include <iterator>
 #include <memory>
 
+#include "berth/api/calls/machine_calls.h"
+#include "berth/api/calls/run_calls.h"
 #include "berth/base/text.h"
 #include "berth/cli/commands/fleet_input.h"
 #include "berth/cli/print.h"
 #include "berth/cli/server/fleet_routes.h"
 #include "berth/cli/server/listen.h"
-#include "berth/cli/server/machine_routes.h"
 #include "berth/cli/server/openapi.h"
 #include "berth/cli/server/page_routes.h"
-#include "berth/cli/server/run_routes.h"
 #include "berth/engine/context.h"
 #include "berth/engine/queries/queries.h"
 
@@ -38,25 +38,24 @@ void say(const ServiceOptions& options, int port, const std::string& secret) {
 
 Result<int> run_service(os::Env& env, ServiceOptions options) {
   BERTH_ASSIGN(const std::string self, env.real_path("/proc/self/exe"));
-  const std::string berth = self.substr(0, self.rfind('/') + 1) + "berth";
   api::Planner planner(std::move(options.system), planning_execution(options.percentiles));
   options.fleets.planner = &planner;
   api::Sessions sessions(
       [secrets = std::shared_ptr(os::posix_env())] { return secrets->random(); });
   options.listening.sessions = &sessions;
   const bool is_free = options.is_planner_free && !options.listening.has_tokens();
-  AnswerCounts counts;
+  api::AnswerCounts counts;
   options.listening.on_answer = [&counts](int status) { counts.add(status); };
   const auto state = run::state_directory(env);
   std::vector<api::Route> routes;
   add(routes, page_routes(sessions, {.database = state ? run::database_file(*state) : "",
                                      .tls = !options.listening.certificate.empty()}));
-  add(routes, run_routes(berth));
-  add(routes, machine_routes());
+  add(routes, api::run_routes({.program = self.substr(0, self.rfind('/') + 1) + "berth"}));
+  add(routes, api::machine_routes());
   add(routes, fleet_routes(options.fleets));
   const std::size_t first_free = routes.size();
   add(routes, planner.routes());
-  routes.push_back(metrics_route(planner, counts));
+  routes.push_back(api::metrics_route(planner, counts));
   routes.push_back(openapi_route(routes));
   for (std::size_t i = first_free; i < routes.size(); ++i) routes[i].is_free = is_free;
   os::install_stop_signals();

@@ -103,6 +103,22 @@ Result<std::string> text_of(const Field& field) {
   return field.text();
 }
 
+Status read_file_options(const Field& body, RunRequest& request) {
+  const auto options = body.find("options");
+  if (!options) return {};
+  BERTH_TRY(options->expect_keys({"name", "parallel", "set", "labels", "clusters", "retries",
+                                  "timeout", "allow_failures", "targets", "force", "warm_start",
+                                  "resources", "notify", "priority", "overwrite", "send_large"}));
+  return read_options(*options, request);
+}
+
+Status read_path(const Field& body, RunRequest& request) {
+  BERTH_TRY(body.expect_keys({"path", "options"}));
+  BERTH_TRY(read(body, "path", request.file, text_of));
+  if (request.file.empty()) return body.error("path: expected the path of a file");
+  return read_file_options(body, request);
+}
+
 Status read_file(const Field& body, RunRequest& request) {
   BERTH_TRY(body.expect_keys({"file", "file_name", "directory", "options"}));
   BERTH_ASSIGN(const Field file, body.get("file"));
@@ -110,12 +126,7 @@ Status read_file(const Field& body, RunRequest& request) {
   request.file = "file";
   BERTH_TRY(read(body, "file_name", request.file, text_of));
   if (request.file.empty()) return body.error("file_name: expected a name");
-  const auto options = body.find("options");
-  if (!options) return {};
-  BERTH_TRY(options->expect_keys({"name", "parallel", "set", "labels", "clusters", "retries",
-                                  "timeout", "allow_failures", "targets", "force", "warm_start",
-                                  "resources", "notify", "priority", "overwrite", "send_large"}));
-  return read_options(*options, request);
+  return read_file_options(body, request);
 }
 
 Status read_command(const Field& body, RunRequest& request) {
@@ -155,12 +166,14 @@ Status read_options(const Field& map, RunRequest& request) {
 Result<RunRequest> read_request(std::string_view json) {
   BERTH_ASSIGN(const std::string text, compact_json(json));  // a Field reads no surrogate pairs
   BERTH_ASSIGN(const Field body, Field::parse(text, "request"));
-  const bool has_file = body.find("file").has_value();
-  if (has_file == body.find("command").has_value())
-    return body.error("expected either a file or a command");
+  const bool has_path = body.find("path").has_value(), has_file = body.find("file").has_value();
+  if (has_path + has_file + body.find("command").has_value() != 1)
+    return body.error("expected a file, a path or a command");
   RunRequest request;
   BERTH_TRY(read(body, "directory", request.directory, text_of));
-  BERTH_TRY(has_file ? read_file(body, request) : read_command(body, request));
+  BERTH_TRY(has_path   ? read_path(body, request)
+            : has_file ? read_file(body, request)
+                       : read_command(body, request));
   return request;
 }
 

@@ -49,18 +49,15 @@ struct AnswerWriter {
 
 }  // namespace
 
-std::string to_json(const Result<engine::StudyAnswer>& answer) {
+std::string to_json(const Error& error) {
   JsonWriter json;
-  if (!answer) {
-    const Error& error = answer.error();
-    json.object().key("error").object().add("kind", name(error.kind));
-    return json.add("message", error.message)
-               .add("code", exit_code(error.kind))
-               .end()
-               .end()
-               .take() +
-           "\n";
-  }
+  json.object().key("error").object().add("kind", name(error.kind)).add("message", error.message);
+  return json.add("code", exit_code(error.kind)).end().end().take() + "\n";
+}
+
+std::string to_json(const Result<engine::StudyAnswer>& answer) {
+  if (!answer) return to_json(answer.error());
+  JsonWriter json;
   if (const auto* report = std::get_if<engine::StudyReport>(&*answer))
     return std::string(trim(engine::show_json(report->run, *report->trials))) + "\n";
   json.object();

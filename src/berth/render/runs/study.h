@@ -9,5 +9,6 @@ namespace berth::render {
 
 /// One line: the answer, or {"error":{"kind","message","code"}}.
 std::string to_json(const Result<engine::StudyAnswer>& answer);
+std::string to_json(const Error& error);
 
 }  // namespace berth::render

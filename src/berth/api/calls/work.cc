@@ -1,4 +1,4 @@
-#include "berth/cli/server/work.h"
+#include "berth/api/calls/work.h"
 
 #include <malloc.h>
 
@@ -6,7 +6,7 @@
 
 #include "berth/base/text.h"
 
-namespace berth::cli {
+namespace berth::api {
 namespace {
 
 constexpr std::size_t kMostNames = 16, kLongestName = 512;
@@ -24,15 +24,16 @@ Status check_query(const Work& work) {
   return {};
 }
 
-Result<std::string> answer_to(Work& work, const api::Call& call, bool needs_store,
-                              const std::string& berth,
+Result<std::string> answer_to(Work& work, const Call& call, bool needs_store, const Home& home,
                               const std::function<WorkCall::Answer>& answer) {
   BERTH_TRY(check_names(*work.request, work.request->parts));
-  BERTH_ASSIGN(work.query, api::read_query(work.request->query, call.query));
+  BERTH_ASSIGN(work.query, read_query(work.request->query, call.query));
   BERTH_TRY(check_query(work));
   if (needs_store) {
-    BERTH_ASSIGN(work.context, engine::open_context(*work.env));
-    work.context.program = berth;
+    BERTH_ASSIGN(work.context, home.state_directory.empty()
+                                   ? engine::open_context(*work.env)
+                                   : engine::open_context(*work.env, home.state_directory));
+    work.context.program = home.program;
   }
   return answer(work);
 }
@@ -43,12 +44,12 @@ void release(const Work* work) {
   if (::mallinfo2().fordblks >= kMostFreeMemory) ::malloc_trim(0);
 }
 
-api::Reply reply_to(const api::Request& request, const api::Call& call, bool needs_store,
-                    const std::string& berth, const std::function<WorkCall::Answer>& answer) {
+Reply reply_to(const Request& request, const Call& call, bool needs_store, const Home& home,
+               const std::function<WorkCall::Answer>& answer) {
   const std::shared_ptr<Work> work(new Work{.request = &request}, release);
-  auto text = answer_to(*work, call, needs_store, berth, answer);
-  if (!text) return api::failed(text.error());
-  api::Reply reply{.status = call.status, .body = *std::move(text), .ends_line = false};
+  auto text = answer_to(*work, call, needs_store, home, answer);
+  if (!text) return failed(text.error());
+  Reply reply{.status = call.status, .body = *std::move(text), .ends_line = false};
   if (call.answer.contains('/')) reply.type = call.answer.data();  // of a literal
   if (work->more) reply.more = [work] { return work->more(); };
   return reply;
@@ -72,21 +73,38 @@ std::vector<std::string> Work::values(std::string_view key) const {
   return values;
 }
 
-api::Route route_of(const api::Call& call, const std::function<WorkCall::Answer>& answer,
-                    const std::string& berth, bool needs_store) {
-  return {call, [=](const api::Request& request) {
-            return reply_to(request, call, needs_store, berth, answer);
+Route route_of(const Call& call, const std::function<WorkCall::Answer>& answer, const Home& home,
+               bool needs_store) {
+  return {call, [=](const Request& request) {
+            return reply_to(request, call, needs_store, home, answer);
           }};
 }
 
-std::vector<api::Route> routes_of(std::span<const WorkCall> calls, const std::string& berth) {
-  std::vector<api::Route> routes;
+std::vector<Route> routes_of(std::span<const WorkCall> calls, const Home& home) {
+  std::vector<Route> routes;
   for (const auto& [call, answer, needs_store] : calls)
-    routes.push_back(route_of(call, answer, berth, needs_store));
+    routes.push_back(route_of(call, answer, home, needs_store));
   return routes;
 }
 
-Status check_names(const api::Request& request, std::span<const std::string> names) {
+Result<Reply> call(std::span<const Route> routes, std::string_view method, std::string_view path,
+                   std::string_view body) {
+  const std::size_t question = path.find('?');
+  Request request{.method = std::string(method),
+                  .path = std::string(path.substr(0, question)),
+                  .body = std::string(body)};
+  if (question != path.npos) request.query = path.substr(question + 1);
+  Reply reply = answer(routes, request);
+  if (reply.error) return std::unexpected(*std::move(reply.error));
+  while (reply.more) {
+    BERTH_ASSIGN(const auto part, reply.more());
+    if (!part) break;
+    reply.body += *part;
+  }
+  return reply;
+}
+
+Status check_names(const Request& request, std::span<const std::string> names) {
   const auto is_name = [](const std::string& name) {
     return !name.empty() && name.size() <= kLongestName && !name.starts_with('-') &&
            std::ranges::none_of(name, [](char c) { return static_cast<unsigned char>(c) < 0x20; });
@@ -95,4 +113,4 @@ Status check_names(const api::Request& request, std::span<const std::string> nam
   return fail(ErrorKind::usage, "{}: expected names of runs and tasks", clip(request.path));
 }
 
-}  // namespace berth::cli
+}  // namespace berth::api

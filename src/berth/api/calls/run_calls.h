@@ -6,14 +6,12 @@
 // the error's kind.
 #pragma once
 
-#include <string>
 #include <vector>
 
-#include "berth/api/routes.h"
+#include "berth/api/calls/work.h"
 
-namespace berth::cli {
+namespace berth::api {
 
-/// `berth`: the path of the program that drives runs.
-std::vector<api::Route> run_routes(const std::string& berth);
+std::vector<Route> run_routes(const Home& home);
 
-}  // namespace berth::cli
+}  // namespace berth::api

@@ -13,9 +13,9 @@
 #include "berth/api/planner.h"
 #include "berth/api/routes.h"
 
-namespace berth::cli {
+namespace berth::api {
 
-std::vector<api::Route> machine_routes();
+std::vector<Route> machine_routes();
 
 /// The number of answers that a server gave, by status.
 class AnswerCounts {
@@ -30,6 +30,6 @@ class AnswerCounts {
 };
 
 /// The route refers to both.
-api::Route metrics_route(const api::Planner& planner, const AnswerCounts& counts);
+Route metrics_route(const Planner& planner, const AnswerCounts& counts);
 
-}  // namespace berth::cli
+}  // namespace berth::api

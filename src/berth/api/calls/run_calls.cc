@@ -1,10 +1,12 @@
-#include "berth/cli/server/run_routes.h"
+#include "berth/api/calls/run_calls.h"
 
+#include "berth/base/document.h"
+#include "berth/base/json.h"
 #include "berth/base/json_writer.h"
 #include "berth/base/text.h"
 #include "berth/base/units.h"
 #include "berth/base/visible.h"
-#include "berth/cli/server/work.h"
+#include "berth/engine/cache.h"
 #include "berth/engine/fleets/autoscale.h"
 #include "berth/engine/queries/flow_steps.h"
 #include "berth/engine/queries/queries.h"
@@ -13,19 +15,24 @@
 #include "berth/engine/queries/run_state.h"
 #include "berth/engine/queries/trace.h"
 #include "berth/engine/runs/detach.h"
+#include "berth/engine/runs/removal.h"
 #include "berth/engine/runs/request_json.h"
+#include "berth/engine/runs/run_plan.h"
+#include "berth/engine/studies/outside_trials.h"
 #include "berth/render/fleets/autoscale.h"
 #include "berth/render/runs/analysis.h"
+#include "berth/render/runs/cache.h"
 #include "berth/render/runs/explanation.h"
 #include "berth/render/runs/flow_graph.h"
+#include "berth/render/runs/outside_trials.h"
+#include "berth/render/runs/removal.h"
+#include "berth/render/runs/run_plan.h"
 #include "berth/render/runs/runs.h"
 #include "berth/render/runs/task_output.h"
 #include "berth/render/runs/trials.h"
 
-namespace berth::cli {
+namespace berth::api {
 namespace {
-
-using api::Role;
 
 constexpr std::string_view kRuns = "runs";
 constexpr std::string_view kText = "text/plain; charset=utf-8", kCsv = "text/csv; charset=utf-8";
@@ -61,7 +68,10 @@ Result<std::string> show_run(Work& work, bool is_summary) {
   BERTH_ASSIGN(const auto run,
                engine::details_of(work.context, work.name(),
                                   {.tasks = !is_summary, .most_failures = render::kMostRows}));
-  const auto all = engine::in_turn(run.tasks);
+  auto all = engine::in_turn(run.tasks);
+  if (const auto column = work.value("sort"); !column.empty()) {
+    BERTH_ASSIGN(all, engine::sorted_trials(run.tasks, run.program, column));
+  }
   return engine::show_json(run.shown, is_summary ? engine::Order() : all, &all);
 }
 
@@ -108,6 +118,16 @@ Result<std::string> trials_csv(Work& work) {
 Result<std::string> importance(Work& work) {
   BERTH_ASSIGN(const auto report,
                engine::importance_of(work.context, work.name(), work.value("metric")));
+  return visible_json(render::to_json(report));
+}
+
+Result<std::string> advice(Work& work) {
+  BERTH_ASSIGN(const auto report, engine::advice_for(work.context, work.name()));
+  return visible_json(render::to_json(report));
+}
+
+Result<std::string> cache(Work& work) {
+  BERTH_ASSIGN(const auto report, engine::examine_cache(work.context, false, std::nullopt));
   return visible_json(render::to_json(report));
 }
 
@@ -194,6 +214,55 @@ Result<std::string> submit(Work& work) {
   return text + begun.substr(1);
 }
 
+/// What a run would do.
+Result<std::string> plan(Work& work) {
+  BERTH_ASSIGN(const auto request, engine::read_request(work.request->body));
+  BERTH_ASSIGN(auto submission, engine::read_submission(*work.env, request));
+  BERTH_TRY(engine::check(work.context, submission, work.note()));
+  BERTH_ASSIGN(const auto plan, engine::plan_of(work.context, submission));
+  return visible_json(render::to_json(plan));
+}
+
+/// Removes a run that no process uses any more.
+Result<std::string> remove(Work& work) {
+  BERTH_ASSIGN(const auto living, engine::check_removable(work.context, work.name()));
+  if (!living.empty()) return fail(ErrorKind::busy, "{}", join(living, "\n"));
+  BERTH_TRY(engine::remove_runs(work.context, {work.name()}));
+  return render::to_json(render::Removed{{work.name()}});
+}
+
+/// The trials of a passive run that wait for a result.
+Result<std::string> waiting(Work& work) {
+  BERTH_ASSIGN(const auto waiting, engine::waiting_trials(work.context, work.name(), false));
+  return visible_json(render::to_json(waiting));
+}
+
+/// {"result": "accuracy=0.93 loss=0.2"}, of a trial that is evaluated outside.
+Result<std::string> tell(Work& work) {
+  BERTH_ASSIGN(const std::string json, compact_json(work.request->body));
+  BERTH_ASSIGN(const Field body, Field::parse(json, "request"));
+  BERTH_TRY(body.expect_keys({"result"}));
+  BERTH_ASSIGN(const Field field, body.get("result"));
+  BERTH_ASSIGN(const std::string result, field.text());
+  BERTH_ASSIGN(const auto stored, engine::store_result(work.context, work.name(), result));
+  return visible_json(render::to_json(stored));
+}
+
+/// {"points": ["lr=0.1 net=deep"]}, which the search evaluates next.
+Result<std::string> enqueue(Work& work) {
+  BERTH_ASSIGN(const std::string json, compact_json(work.request->body));
+  BERTH_ASSIGN(const Field body, Field::parse(json, "request"));
+  BERTH_TRY(body.expect_keys({"points"}));
+  BERTH_ASSIGN(const Field list, body.get("points"));
+  BERTH_ASSIGN(const auto items, list.items());
+  std::vector<std::string> points;
+  for (const auto& item : items) {
+    BERTH_ASSIGN(points.emplace_back(), item.text());
+  }
+  BERTH_ASSIGN(const auto added, engine::enqueue(work.context, work.name(), points, "points"));
+  return visible_json(render::to_json(added));
+}
+
 Result<std::string> stop(Work& work) {
   BERTH_ASSIGN(const auto unreachable, engine::stop(work.context, work.name(), work.note()));
   if (unreachable.empty()) return said_json(work);
@@ -220,7 +289,9 @@ constexpr WorkCall kCalls[] = {
       "start a command, an experiment or a flow; a runner in the background drives it", "Submitted",
       "RunRequest", "", 201},
      submit},
-    {{"GET", "/v1/runs/{run}", Role::read, kRuns, "a run with all of its tasks", "Show"}, show},
+    {{"GET", "/v1/runs/{run}", Role::read, kRuns, "a run with all of its tasks", "Show", "",
+      "sort"},
+     show},
     {{"GET", "/v1/runs/{run}/summary", Role::read, kRuns, "a run without its tasks", "Summary"},
      summary},
     {{"GET", "/v1/runs/{run}/best", Role::read, kRuns, "the best trial", "Best"}, best},
@@ -238,6 +309,9 @@ constexpr WorkCall kCalls[] = {
     {{"GET", "/v1/runs/{run}/importance", Role::read, kRuns,
       "the importance of the parameters for a metric", "Importance", "", "metric"},
      importance},
+    {{"GET", "/v1/runs/{run}/advice", Role::read, kRuns,
+      "the resources that its steps or trials should request", "Advice"},
+     advice},
     {{"GET", "/v1/runs/{run}/log", Role::read, kRuns, "the output of its tasks", kText, "", "tail"},
      log},
     {{"GET", "/v1/runs/{run}/trace", Role::read, kRuns,
@@ -249,6 +323,21 @@ constexpr WorkCall kCalls[] = {
     {{"GET", "/v1/compare", Role::read, kRuns, "compare runs", "Comparison", "",
       "run metric direction"},
      compare},
+    {{"POST", "/v1/run-plan", Role::control, kRuns, "what a run would do", "RunPlan", "RunRequest"},
+     plan},
+    {{"GET", "/v1/cache", Role::read, kRuns, "what the cache of flows contains", "Cache"}, cache},
+    {{"DELETE", "/v1/runs/{run}", Role::control, kRuns,
+      "remove a run that has ended, with its output", "Removed"},
+     remove},
+    {{"GET", "/v1/runs/{run}/waiting", Role::read, kRuns,
+      "the trials of a passive run that wait for a result", "Show"},
+     waiting},
+    {{"POST", "/v1/tasks/{task}/result", Role::control, kRuns,
+      "record the result of a trial that is evaluated outside", "Told", "TrialResult"},
+     tell},
+    {{"POST", "/v1/runs/{run}/points", Role::control, kRuns,
+      "points that the search evaluates next", "Enqueued", "Points"},
+     enqueue},
     {{"POST", "/v1/runs/{run}/stop", Role::control, kRuns, "stop a run", "Said"}, stop},
     {{"POST", "/v1/runs/{run}/resume", Role::control, kRuns, "resume a run", "WentOn"}, resume},
     {{"POST", "/v1/runs/{run}/retry", Role::control, kRuns, "retry the failed tasks", "WentOn"},
@@ -257,8 +346,8 @@ constexpr WorkCall kCalls[] = {
 
 }  // namespace
 
-std::vector<api::Route> run_routes(const std::string& berth) {
-  return routes_of(kCalls, berth);
+std::vector<Route> run_routes(const Home& home) {
+  return routes_of(kCalls, home);
 }
 
-}  // namespace berth::cli
+}  // namespace berth::api

@@ -1,19 +1,18 @@
-#include "berth/cli/server/machine_routes.h"
+#include "berth/api/calls/machine_calls.h"
 
 #include "berth/api/autoscale_metrics.h"
+#include "berth/api/calls/work.h"
 #include "berth/base/exposition.h"
 #include "berth/base/visible.h"
-#include "berth/cli/server/work.h"
 #include "berth/render/machines/cluster_use.h"
 #include "berth/render/machines/clusters.h"
+#include "berth/render/machines/examination.h"
 #include "berth/render/machines/machine.h"
 #include "berth/render/machines/metrics.h"
 #include "berth/render/machines/placement.h"
 
-namespace berth::cli {
+namespace berth::api {
 namespace {
-
-using api::Role;
 
 constexpr std::string_view kMachines = "machines", kNamespace = "default";
 
@@ -38,6 +37,10 @@ Result<std::string> clusters(Work& work) {
   return visible_json(render::to_json(listed));
 }
 
+Result<std::string> doctor(Work& work) {
+  return visible_json(render::to_json(engine::examine(*work.env, false)));
+}
+
 constexpr WorkCall kCalls[] = {
     {{"GET", "/v1/machine", Role::read, kMachines, "this machine and its allocations", "Machine"},
      machine,
@@ -52,11 +55,15 @@ constexpr WorkCall kCalls[] = {
     {{"GET", "/v1/clusters", Role::read, kMachines, "the configured clusters", "Clusters"},
      clusters,
      false},
+    {{"GET", "/v1/doctor", Role::read, kMachines,
+      "what this installation lets Berth do, and what to do about the rest", "Examination"},
+     doctor,
+     false},
 };
 
 }  // namespace
 
-std::vector<api::Route> machine_routes() {
+std::vector<Route> machine_routes() {
   return routes_of(kCalls);
 }
 
@@ -74,14 +81,14 @@ std::string AnswerCounts::metrics() const {
   return out.take();
 }
 
-api::Route metrics_route(const api::Planner& planner, const AnswerCounts& counts) {
+Route metrics_route(const Planner& planner, const AnswerCounts& counts) {
   return route_of({"GET", "/metrics", Role::read, "metrics",
                    "metrics of runs, this machine and plans, for Prometheus", kExpositionType},
                   [&planner, &counts](Work& work) -> Result<std::string> {
                     BERTH_ASSIGN(const auto metrics, engine::metrics_of(work.context));
                     return visible_text(render::to_text(metrics)) +
-                           api::planned_metrics(planner.system(), kNamespace) + counts.metrics();
+                           planned_metrics(planner.system(), kNamespace) + counts.metrics();
                   });
 }
 
-}  // namespace berth::cli
+}  // namespace berth::api
