@@ -22,42 +22,23 @@ Result<std::string> machine(Work& work) {
   return visible_json(render::to_json(report));
 }
 
-Result<std::string> top(Work& work) {
-  BERTH_ASSIGN(const auto use, engine::current_use(*work.env, work.request->is_abandoned));
-  return visible_json(render::to_json(use));
-}
-
-Result<std::string> topology(Work& work) {
-  BERTH_ASSIGN(const auto topology, engine::read_topology(*work.env, ""));
-  return visible_json(render::to_json(topology));
-}
-
-Result<std::string> clusters(Work& work) {
-  BERTH_ASSIGN(const auto listed, engine::list_clusters(*work.env, {}));
-  return visible_json(render::to_json(listed));
-}
-
-Result<std::string> doctor(Work& work) {
-  return visible_json(render::to_json(engine::examine(*work.env, false)));
-}
-
 constexpr WorkCall kCalls[] = {
     {{"GET", "/v1/machine", Role::read, kMachines, "this machine and its allocations", "Machine"},
      machine,
      false},
     {{"GET", "/v1/top", Role::read, kMachines, "the current state of this machine and the clusters",
       "Top"},
-     top,
+     [](Work& work) { return json_of(engine::current_use(*work.env, work.request->is_abandoned)); },
      false},
     {{"GET", "/v1/topology", Role::read, kMachines, "the topology of the GPUs", "Topology"},
-     topology,
+     [](Work& work) { return json_of(engine::read_topology(*work.env, "")); },
      false},
     {{"GET", "/v1/clusters", Role::read, kMachines, "the configured clusters", "Clusters"},
-     clusters,
+     [](Work& work) { return json_of(engine::list_clusters(*work.env, {})); },
      false},
     {{"GET", "/v1/doctor", Role::read, kMachines,
       "what this installation lets Berth do, and what to do about the rest", "Examination"},
-     doctor,
+     [](Work& work) { return json_of(Result(engine::examine(*work.env, false))); },
      false},
 };
 

@@ -5,7 +5,6 @@
 #include "berth/base/json_writer.h"
 #include "berth/base/text.h"
 #include "berth/base/units.h"
-#include "berth/base/visible.h"
 #include "berth/engine/cache.h"
 #include "berth/engine/fleets/autoscale.h"
 #include "berth/engine/queries/flow_steps.h"
@@ -49,18 +48,11 @@ Result<std::string> why(Work& work) {
   const auto path = engine::parse_task_path(work.name());
   auto run = engine::find_run(work.context, path.run);
   if (!run && run.error().kind == ErrorKind::not_found && path.run == "autoscale" &&
-      !path.task.empty()) {
-    BERTH_ASSIGN(const auto history,
-                 engine::autoscale_history(*work.env, work.context.state_directory, path.task));
-    return visible_json(render::to_json(history));
-  }
+      !path.task.empty())
+    return json_of(engine::autoscale_history(*work.env, work.context.state_directory, path.task));
   BERTH_TRY(run);
-  if (path.task.empty()) {
-    BERTH_ASSIGN(const auto explained, engine::explain_run(work.context, *run));
-    return render::to_json(explained);
-  }
-  BERTH_ASSIGN(const auto task, engine::explain_task(work.context, *run, path.task));
-  return render::to_json(task);
+  if (path.task.empty()) return json_of(engine::explain_run(work.context, *run));
+  return json_of(engine::explain_task(work.context, *run, path.task));
 }
 
 Result<std::string> show_run(Work& work, bool is_summary) {
@@ -81,11 +73,6 @@ Result<std::string> show(Work& work) {
 
 Result<std::string> summary(Work& work) {
   return show_run(work, true);
-}
-
-Result<std::string> best(Work& work) {
-  BERTH_ASSIGN(const auto best, engine::best_of(work.context, work.name()));
-  return engine::task_json(best.record, best.task, best.program);
 }
 
 /// The learning curves of the trials.
@@ -115,22 +102,6 @@ Result<std::string> trials_csv(Work& work) {
   return visible_text(render::trials_csv(run.shown.record, order, false));
 }
 
-Result<std::string> importance(Work& work) {
-  BERTH_ASSIGN(const auto report,
-               engine::importance_of(work.context, work.name(), work.value("metric")));
-  return visible_json(render::to_json(report));
-}
-
-Result<std::string> advice(Work& work) {
-  BERTH_ASSIGN(const auto report, engine::advice_for(work.context, work.name()));
-  return visible_json(render::to_json(report));
-}
-
-Result<std::string> cache(Work& work) {
-  BERTH_ASSIGN(const auto report, engine::examine_cache(work.context, false, std::nullopt));
-  return visible_json(render::to_json(report));
-}
-
 Result<std::string> trace(Work& work) {
   BERTH_ASSIGN(const auto text, engine::trace_of(work.context, work.name()));
   return visible_json(text);
@@ -148,14 +119,14 @@ struct OutputStream {
                std::function<bool()> abandoned)
       : reader(std::move(from)),
         is_abandoned(std::move(abandoned)),
-        text(tail, [this](exec::Stream, std::string_view bytes) { part += bytes; }) {}
+        text(reader.source(), tail,
+             [this](exec::Stream, std::string_view bytes) { part += bytes; }) {}
 
   Result<std::optional<std::string>> next() {
     if (!has_more) return std::nullopt;
     if (is_abandoned && is_abandoned())
       return fail(ErrorKind::interrupted, "the client has left, or the server ends");
-    BERTH_ASSIGN(has_more,
-                 reader.read_some([&](const engine::OutputPart& one) { text.on_part(one); }));
+    BERTH_ASSIGN(has_more, reader.read_some([&](const auto& one) { text.add(one); }));
     if (!has_more) text.finish();
     return std::exchange(part, {});
   }
@@ -174,7 +145,6 @@ Result<std::string> log(Work& work) {
   BERTH_ASSIGN(auto reader, engine::OutputReader::open(work.context, request));
   const auto stream =
       std::make_shared<OutputStream>(std::move(reader), tail, work.request->is_abandoned);
-  BERTH_TRY(stream->text.on_source(stream->reader.source()));
   work.more = [stream] { return stream->next(); };
   BERTH_ASSIGN(auto first, stream->next());  // before the status is sent
   return first.value_or("");
@@ -219,8 +189,7 @@ Result<std::string> plan(Work& work) {
   BERTH_ASSIGN(const auto request, engine::read_request(work.request->body));
   BERTH_ASSIGN(auto submission, engine::read_submission(*work.env, request));
   BERTH_TRY(engine::check(work.context, submission, work.note()));
-  BERTH_ASSIGN(const auto plan, engine::plan_of(work.context, submission));
-  return visible_json(render::to_json(plan));
+  return json_of(engine::plan_of(work.context, submission));
 }
 
 /// Removes a run that no process uses any more.
@@ -231,36 +200,30 @@ Result<std::string> remove(Work& work) {
   return render::to_json(render::Removed{{work.name()}});
 }
 
-/// The trials of a passive run that wait for a result.
-Result<std::string> waiting(Work& work) {
-  BERTH_ASSIGN(const auto waiting, engine::waiting_trials(work.context, work.name(), false));
-  return visible_json(render::to_json(waiting));
+/// The value of the only key of the body.
+Result<Field> only_key(const Work& work, std::string_view key) {
+  BERTH_ASSIGN(const std::string json, compact_json(work.request->body));
+  BERTH_ASSIGN(const Field body, Field::parse(json, "request"));
+  BERTH_TRY(body.expect_keys({key}));
+  return body.get(key);
 }
 
 /// {"result": "accuracy=0.93 loss=0.2"}, of a trial that is evaluated outside.
 Result<std::string> tell(Work& work) {
-  BERTH_ASSIGN(const std::string json, compact_json(work.request->body));
-  BERTH_ASSIGN(const Field body, Field::parse(json, "request"));
-  BERTH_TRY(body.expect_keys({"result"}));
-  BERTH_ASSIGN(const Field field, body.get("result"));
+  BERTH_ASSIGN(const Field field, only_key(work, "result"));
   BERTH_ASSIGN(const std::string result, field.text());
-  BERTH_ASSIGN(const auto stored, engine::store_result(work.context, work.name(), result));
-  return visible_json(render::to_json(stored));
+  return json_of(engine::store_result(work.context, work.name(), result));
 }
 
 /// {"points": ["lr=0.1 net=deep"]}, which the search evaluates next.
 Result<std::string> enqueue(Work& work) {
-  BERTH_ASSIGN(const std::string json, compact_json(work.request->body));
-  BERTH_ASSIGN(const Field body, Field::parse(json, "request"));
-  BERTH_TRY(body.expect_keys({"points"}));
-  BERTH_ASSIGN(const Field list, body.get("points"));
+  BERTH_ASSIGN(const Field list, only_key(work, "points"));
   BERTH_ASSIGN(const auto items, list.items());
   std::vector<std::string> points;
   for (const auto& item : items) {
     BERTH_ASSIGN(points.emplace_back(), item.text());
   }
-  BERTH_ASSIGN(const auto added, engine::enqueue(work.context, work.name(), points, "points"));
-  return visible_json(render::to_json(added));
+  return json_of(engine::enqueue(work.context, work.name(), points, "points"));
 }
 
 Result<std::string> stop(Work& work) {
@@ -294,7 +257,8 @@ constexpr WorkCall kCalls[] = {
      show},
     {{"GET", "/v1/runs/{run}/summary", Role::read, kRuns, "a run without its tasks", "Summary"},
      summary},
-    {{"GET", "/v1/runs/{run}/best", Role::read, kRuns, "the best trial", "Best"}, best},
+    {{"GET", "/v1/runs/{run}/best", Role::read, kRuns, "the best trial", "Best"},
+     [](Work& work) { return json_of(engine::best_of(work.context, work.name())); }},
     {{"GET", "/v1/runs/{run}/why", Role::read, kRuns,
       "the tasks that a run waits for, the causes of failures, and its end", "WhyRun"},
      why},
@@ -308,10 +272,12 @@ constexpr WorkCall kCalls[] = {
      trials_csv},
     {{"GET", "/v1/runs/{run}/importance", Role::read, kRuns,
       "the importance of the parameters for a metric", "Importance", "", "metric"},
-     importance},
+     [](Work& work) {
+       return json_of(engine::importance_of(work.context, work.name(), work.value("metric")));
+     }},
     {{"GET", "/v1/runs/{run}/advice", Role::read, kRuns,
       "the resources that its steps or trials should request", "Advice"},
-     advice},
+     [](Work& work) { return json_of(engine::advice_for(work.context, work.name())); }},
     {{"GET", "/v1/runs/{run}/log", Role::read, kRuns, "the output of its tasks", kText, "", "tail"},
      log},
     {{"GET", "/v1/runs/{run}/trace", Role::read, kRuns,
@@ -325,13 +291,14 @@ constexpr WorkCall kCalls[] = {
      compare},
     {{"POST", "/v1/run-plan", Role::control, kRuns, "what a run would do", "RunPlan", "RunRequest"},
      plan},
-    {{"GET", "/v1/cache", Role::read, kRuns, "what the cache of flows contains", "Cache"}, cache},
+    {{"GET", "/v1/cache", Role::read, kRuns, "what the cache of flows contains", "Cache"},
+     [](Work& work) { return json_of(engine::examine_cache(work.context, false, std::nullopt)); }},
     {{"DELETE", "/v1/runs/{run}", Role::control, kRuns,
       "remove a run that has ended, with its output", "Removed"},
      remove},
     {{"GET", "/v1/runs/{run}/waiting", Role::read, kRuns,
       "the trials of a passive run that wait for a result", "Show"},
-     waiting},
+     [](Work& work) { return json_of(engine::waiting_trials(work.context, work.name(), false)); }},
     {{"POST", "/v1/tasks/{task}/result", Role::control, kRuns,
       "record the result of a trial that is evaluated outside", "Told", "TrialResult"},
      tell},

@@ -14,9 +14,12 @@
 #include <vector>
 
 #include "berth/api/routes.h"
+#include "berth/base/visible.h"
+#include "berth/cli/output.h"
 #include "berth/engine/context.h"
 #include "berth/engine/runs/submission.h"
 #include "berth/os/wake.h"
+#include "berth/render/table.h"
 
 namespace berth::api {
 
@@ -57,6 +60,13 @@ struct WorkCall {
 Route route_of(const Call& call, const std::function<WorkCall::Answer>& answer,
                const Home& home = {}, bool needs_store = true);
 std::vector<Route> routes_of(std::span<const WorkCall> calls, const Home& home = {});
+
+/// The JSON of a result, as commands print it.
+template <typename T>
+Result<std::string> json_of(const Result<T>& result) {
+  if (!result) return std::unexpected(result.error());
+  return visible_json(to_json(render::Shown<T>{*result}));
+}
 
 /// Answers one request with a whole body: call(routes, "GET", "/v1/compare?run=a-1&run=a-2").
 /// Errors: those of the call; not_found and usage, if there is no such call.

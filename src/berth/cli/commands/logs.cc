@@ -11,6 +11,8 @@
 namespace berth::cli {
 namespace {
 
+constexpr Duration kPollInterval = std::chrono::milliseconds(100);
+
 struct LogsOptions {
   std::string path;
   bool follow = false, raw = false, together = false;
@@ -64,13 +66,22 @@ class Printer {
 Result<int> logs(os::Env& env, const LogsOptions& options) {
   BERTH_ASSIGN(auto context, engine::open_context(env));
   BERTH_ASSIGN(const auto tail, render::parse_tail(options.tail));
+  BERTH_ASSIGN(auto reader, engine::OutputReader::open(context, {options.path, options.attempt}));
   Printer printer(options);
-  render::OutputText text(
-      tail, [&](exec::Stream stream, std::string_view part) { printer.put(stream, part); });
+  render::OutputText text(reader.source(), tail, [&](exec::Stream stream, std::string_view part) {
+    printer.put(stream, part);
+  });
   if (options.attempt == 0)
     text.on_attempt = [](std::string_view name) { print_error(fmt::format("({})\n", name)); };
-  BERTH_TRY(engine::read_output(
-      context, {.path = options.path, .follow = options.follow, .attempt = options.attempt}, text));
+  for (;;) {
+    BERTH_ASSIGN(const bool grows, reader.is_growing());  // before reading: nothing is missed
+    for (bool has_more = true; has_more;) {
+      BERTH_ASSIGN(has_more, reader.read_some([&](const auto& part) { text.add(part); }));
+    }
+    if (!options.follow || !grows) break;
+    text.put_end();
+    BERTH_TRY(env.wait({}, env.now() + kPollInterval));
+  }
   text.finish();
   return 0;
 }

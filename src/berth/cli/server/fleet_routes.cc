@@ -3,7 +3,7 @@
 #include "berth/api/calls/work.h"
 #include "berth/base/json_writer.h"
 #include "berth/base/text.h"
-#include "berth/base/visible.h"
+#include "berth/base/units.h"
 #include "berth/cli/commands/fleet_input.h"
 #include "berth/cli/commands/plan_day.h"
 #include "berth/render/fleets/day.h"
@@ -42,9 +42,8 @@ Result<fleet::Execution> execution_of(const api::Work& work) {
 Result<std::string> plan(api::Work& work, const Fleets& fleets) {
   BERTH_ASSIGN(auto system, system_of(work, fleets));
   BERTH_ASSIGN(const auto execution, execution_of(work));
-  BERTH_ASSIGN(const auto made,
-               engine::plan_fleet(*work.env, std::move(system), {}, execution, ignore_notes));
-  return visible_json(render::to_json(made));
+  return api::json_of(
+      engine::plan_fleet(*work.env, std::move(system), {}, execution, ignore_notes));
 }
 
 Result<std::string> day(api::Work& work, const Fleets& fleets) {
@@ -57,12 +56,27 @@ Result<std::string> day(api::Work& work, const Fleets& fleets) {
        {std::pair("startup", &choices.startup), {"min-up", &choices.min_up}})
     if (auto text = work.value(name); !text.empty()) *choice = std::move(text);
   BERTH_ASSIGN(const auto request, choices.read());
-  BERTH_ASSIGN(const auto planned,
-               engine::plan_day(*work.env, std::move(system), request, execution, ignore_notes));
-  return visible_json(render::to_json(planned));
+  return api::json_of(
+      engine::plan_day(*work.env, std::move(system), request, execution, ignore_notes));
 }
 
 }  // namespace
+
+std::vector<std::string> Fleets::names() const {
+  std::vector<std::string> names = files;
+  if (planner != nullptr && !planner->system().servers.empty()) names.push_back(planner_name);
+  return names;
+}
+
+Result<fleet::System> Fleets::system(os::Env& env, std::string_view number) const {
+  const std::size_t count = names().size();
+  const auto at = parse_integer(number);
+  if (!at || *at < 0 || *at >= static_cast<std::int64_t>(count))
+    return fail(ErrorKind::usage, "expected the number of a fleet, less than {}", count);
+  const auto place = static_cast<std::size_t>(*at);
+  if (place >= files.size()) return planner->system();
+  return engine::read_fleet(env, files[place], ignore_notes);
+}
 
 std::vector<api::Route> fleet_routes(const Fleets& fleets) {
   const auto route = [&fleets](const api::Call& call, auto* answer) {

@@ -1,5 +1,7 @@
 #include "berth/cli/server/service.h"
 
+#include <malloc.h>
+
 #include <algorithm>
 #include <cstdio>
 #include <iterator>
@@ -22,6 +24,10 @@ namespace {
 
 using api::Role;
 
+/// The system gets blocks of this size back when they are freed. By default the allocator keeps
+/// larger and larger ones for each thread.
+constexpr int kReturnedBytes = 1 << 20;
+
 void add(std::vector<api::Route>& to, std::vector<api::Route> routes) {
   std::ranges::move(routes, std::back_inserter(to));
 }
@@ -37,6 +43,7 @@ void say(const ServiceOptions& options, int port, const std::string& secret) {
 }  // namespace
 
 Result<int> run_service(os::Env& env, ServiceOptions options) {
+  ::mallopt(M_MMAP_THRESHOLD, kReturnedBytes);
   BERTH_ASSIGN(const std::string self, env.real_path("/proc/self/exe"));
   api::Planner planner(std::move(options.system), planning_execution(options.percentiles));
   options.fleets.planner = &planner;
@@ -46,9 +53,9 @@ Result<int> run_service(os::Env& env, ServiceOptions options) {
   const bool is_free = options.is_planner_free && !options.listening.has_tokens();
   api::AnswerCounts counts;
   options.listening.on_answer = [&counts](int status) { counts.add(status); };
-  const auto state = run::state_directory(env);
+  const auto state = engine::state_directory(env);
   std::vector<api::Route> routes;
-  add(routes, page_routes(sessions, {.database = state ? run::database_file(*state) : "",
+  add(routes, page_routes(sessions, {.database = state ? engine::database_file(*state) : "",
                                      .tls = !options.listening.certificate.empty()}));
   add(routes, api::run_routes({.program = self.substr(0, self.rfind('/') + 1) + "berth"}));
   add(routes, api::machine_routes());

@@ -7,7 +7,7 @@
 #include "berth/api/server.h"
 #include "berth/cli/commands/dashboard.h"
 #include "berth/cli/commands/serve.h"
-#include "berth/cli/server/fleets.h"
+#include "berth/cli/server/fleet_routes.h"
 
 namespace berth::cli {
 

@@ -11,8 +11,6 @@
 namespace berth::engine {
 namespace {
 
-constexpr Duration kFollowPollInterval = std::chrono::milliseconds(100);
-
 /// Returns true if more output may follow.
 Result<bool> is_open(Context& context, const TaskPath& path) {
   BERTH_ASSIGN(const auto record, find_run(context, path.run));
@@ -153,21 +151,6 @@ Result<bool> OutputReader::read_some(const std::function<void(const OutputPart&)
   }));
   BERTH_TRY(status);
   return has_more;
-}
-
-Status read_output(Context& context, const OutputRequest& request, OutputObserver& observer) {
-  BERTH_ASSIGN(auto reader, OutputReader::open(context, request));
-  BERTH_TRY(observer.on_source(reader.source()));
-  for (;;) {
-    BERTH_ASSIGN(const bool grows, reader.is_growing());  // before reading: nothing is missed
-    for (bool has_more = true; has_more;) {
-      BERTH_ASSIGN(has_more,
-                   reader.read_some([&](const OutputPart& part) { observer.on_part(part); }));
-    }
-    if (!request.follow || !grows) return {};
-    observer.on_caught_up();
-    BERTH_TRY(context.env->wait({}, context.env->now() + kFollowPollInterval));
-  }
 }
 
 }  // namespace berth::engine

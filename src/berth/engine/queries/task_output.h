@@ -23,9 +23,8 @@ struct OutputPart {
 };
 
 struct OutputRequest {
-  std::string path;     ///< "RUN" or "RUN/TASK".
-  bool follow = false;  ///< Continue until the run or the task ends.
-  int attempt = 0;      ///< Only this attempt of the task; 0: all.
+  std::string path;  ///< "RUN" or "RUN/TASK".
+  int attempt = 0;   ///< Only this attempt of the task; 0: all.
 };
 
 struct OutputSource {
@@ -53,19 +52,5 @@ class OutputReader {
   explicit OutputReader(std::unique_ptr<State> state);
   std::unique_ptr<State> state_;
 };
-
-class OutputObserver {
- public:
-  virtual ~OutputObserver() = default;
-  /// Is called once, before all other functions.
-  virtual Status on_source(const OutputSource& source) = 0;
-  virtual void on_part(const OutputPart& part) = 0;
-  /// Is called when all output so far was passed on; more follows.
-  virtual void on_caught_up() = 0;
-};
-
-/// Passes on the output of a run or a task. Errors: not_found; usage, if an attempt of a whole run
-/// is requested; those of `observer`; those of the store and of files.
-Status read_output(Context& context, const OutputRequest& request, OutputObserver& observer);
 
 }  // namespace berth::engine

@@ -18,15 +18,9 @@ Result<std::optional<Tail>> parse_tail(const std::string& text) {
   return Tail{static_cast<std::size_t>(*bytes), false};
 }
 
-Status OutputText::on_source(const engine::OutputSource& source) {
-  is_labelled_ = !source.has_one_task;
-  has_attempts_ = source.has_attempts;
-  return {};
-}
-
-void OutputText::on_part(const engine::OutputPart& part) {
-  if (!is_labelled_) {
-    if (on_attempt && part.token != shown_ && (has_attempts_ || !part.is_first_attempt))
+void OutputText::add(const engine::OutputPart& part) {
+  if (source_.has_one_task) {
+    if (on_attempt && part.token != shown_ && (source_.has_attempts || !part.is_first_attempt))
       on_attempt(part.attempt);
     shown_ = part.token;
     return put(part.stream, part.bytes);
@@ -48,10 +42,10 @@ void OutputText::finish() {
   for (auto& [key, line] : partial_)
     if (!line.text.empty()) put(key.second, fmt::format("[{}] {}\n", line.label, line.text));
   partial_.clear();
-  on_caught_up();
+  put_end();
 }
 
-void OutputText::on_caught_up() {
+void OutputText::put_end() {
   tail_.reset();
   for (; !kept_.empty(); kept_.pop_front()) put_(kept_.front().first, kept_.front().second);
 }

@@ -24,19 +24,19 @@ struct Tail {
 /// "20" is a number of lines, "200K" one of bytes; nullopt for "". Errors: usage.
 Result<std::optional<Tail>> parse_tail(const std::string& text);
 
-class OutputText final : public engine::OutputObserver {
+class OutputText {
  public:
   using Put = std::function<void(exec::Stream stream, std::string_view text)>;
-  /// `tail` limits what both streams have before on_caught_up(); nullopt: no limit.
-  OutputText(std::optional<Tail> tail, Put put) : tail_(tail), put_(std::move(put)) {}
+  /// `tail` limits what both streams have before put_end(); nullopt: no limit.
+  OutputText(const engine::OutputSource& source, std::optional<Tail> tail, Put put)
+      : source_(source), tail_(tail), put_(std::move(put)) {}
 
   /// Receives "attempt 2" before the output of each attempt of a task that had several.
   std::function<void(std::string_view name)> on_attempt = {};
 
-  Status on_source(const engine::OutputSource& source) override;
-  void on_part(const engine::OutputPart& part) override;
+  void add(const engine::OutputPart& part);
   /// Puts the end of the output so far; later output is put immediately.
-  void on_caught_up() override;
+  void put_end();
   /// Puts the lines that have no end, and the end of the output.
   void finish();
 
@@ -48,9 +48,9 @@ class OutputText final : public engine::OutputObserver {
   void keep(exec::Stream stream, std::string_view text);
   std::size_t size_of(std::string_view text) const;
 
+  const engine::OutputSource source_;
   std::optional<Tail> tail_;
   Put put_;
-  bool is_labelled_ = false, has_attempts_ = false;
   Token shown_;
   std::deque<std::pair<exec::Stream, std::string>> kept_;
   std::size_t kept_size_ = 0;  // lines or bytes
