@@ -116,6 +116,7 @@ assert command.log() == "hello\\n" and "3" in str(command.why("1")), (command.lo
 assert berth.call("GET", "/v1/runs/{}/trials.csv", one.name).startswith("trial,")
 two.remove()
 assert berth.runs() == ["s-1", "c-1"], berth.runs()
+assert berth.Run("@last").name == "c-1"
 try:
     berth.run("s.yaml", paralel=2)
 except berth.Failed as failure:

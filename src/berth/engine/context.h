@@ -11,7 +11,9 @@ using run::Context;
 using run::database_file;
 using run::find_run;
 using run::find_task;
+using run::kLastRun;
 using run::open_context;
+using run::replace_last_run;
 using run::state_directory;
 
 }  // namespace berth::engine

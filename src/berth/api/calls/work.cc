@@ -34,6 +34,7 @@ Result<std::string> answer_to(Work& work, const Call& call, bool needs_store, co
                                    ? engine::open_context(*work.env)
                                    : engine::open_context(*work.env, home.state_directory));
     work.context.program = home.program;
+    for (auto& name : work.names) BERTH_TRY(engine::replace_last_run(work.context, name));
   }
   return answer(work);
 }

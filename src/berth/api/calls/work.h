@@ -40,7 +40,9 @@ struct Work {
   /// What follows the answer, as Reply::more; the Work lives until its end.
   std::function<Result<std::optional<std::string>>()> more = {};
 
-  const std::string& name() const { return request->parts.front(); }
+  std::vector<std::string> names = {};  ///< The parts of the path; "@last" is replaced.
+
+  const std::string& name() const { return names.front(); }
   engine::Note note();
   /// The value of the query; "" if it is not given.
   std::string value(std::string_view key) const;

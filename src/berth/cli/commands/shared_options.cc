@@ -6,14 +6,9 @@
 namespace berth::cli {
 
 Status replace_last_run(os::Env& env, std::string& reference) {
-  if (reference != kLastRun && !reference.starts_with(std::string(kLastRun) + "/")) return {};
+  if (!reference.starts_with(engine::kLastRun)) return {};
   BERTH_ASSIGN(const auto context, engine::open_context(env));
-  BERTH_ASSIGN(const auto runs, context.store->runs());
-  if (runs.empty())
-    return fail(ErrorKind::not_found, "{}: there are no runs yet; start one with berth run FILE",
-                kLastRun);
-  reference.replace(0, kLastRun.size(), runs.back().name);
-  return {};
+  return engine::replace_last_run(context, reference);
 }
 
 Option add_run(Options& options, std::string& to, const std::string& name,
@@ -25,7 +20,7 @@ Option add_run(Options& options, std::string& to, const std::string& name,
 Option add_run_or_last(Options& options, std::string& to, const std::string& name,
                        const std::string& help) {
   options.prepare([&to](os::Env& env) {
-    if (to.empty()) to = kLastRun;
+    if (to.empty()) to = engine::kLastRun;
     return replace_last_run(env, to);
   });
   return options.value(name, to, help + " (default: @last, the latest run)");

@@ -10,9 +10,7 @@
 
 namespace berth::cli {
 
-/// A reference to the run that was submitted last; "@last/17" is one of its tasks.
-inline constexpr std::string_view kLastRun = "@last";
-/// Replaces "@last" by the name of the latest run. not_found: there are no runs.
+/// Replaces "@last" by the name of the latest run, as engine::replace_last_run().
 Status replace_last_run(os::Env& env, std::string& reference);
 
 /// Declares RUN, which is required.

@@ -58,4 +58,14 @@ Result<store::TaskRecord> find_task(const Context& context, const store::RunReco
   return fail(ErrorKind::not_found, "{} has no task '{}'{}", run.name, clip(label), hint);
 }
 
+Status replace_last_run(const Context& context, std::string& reference) {
+  if (reference != kLastRun && !reference.starts_with(std::string(kLastRun) + "/")) return {};
+  BERTH_ASSIGN(const auto runs, context.store->runs());
+  if (runs.empty())
+    return fail(ErrorKind::not_found, "{}: there are no runs yet; start one with berth run FILE",
+                kLastRun);
+  reference.replace(0, kLastRun.size(), runs.back().name);
+  return {};
+}
+
 }  // namespace berth::run
