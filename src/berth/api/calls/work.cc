@@ -47,7 +47,7 @@ void release(const Work* work) {
 
 Reply reply_to(const Request& request, const Call& call, bool needs_store, const Home& home,
                const std::function<WorkCall::Answer>& answer) {
-  const std::shared_ptr<Work> work(new Work{.request = &request}, release);
+  const std::shared_ptr<Work> work(new Work{.request = &request, .names = request.parts}, release);
   auto text = answer_to(*work, call, needs_store, home, answer);
   if (!text) return failed(text.error());
   Reply reply{.status = call.status, .body = *std::move(text), .ends_line = false};

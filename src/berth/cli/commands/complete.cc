@@ -8,6 +8,7 @@
 #include "berth/cli/commands/shared_options.h"
 #include "berth/cli/completion.h"
 #include "berth/cli/print.h"
+#include "berth/engine/context.h"
 #include "berth/engine/queries/names.h"
 #include "berth/error.h"
 #include "berth/topology/topology.h"
@@ -55,7 +56,7 @@ std::vector<Candidate> look_up(os::Env& env, Subject subject, std::string_view s
                      : subject == Subject::clusters ? engine::cluster_names(env)
                                                     : std::vector<engine::NameFound>();
   if (names && is_run && so_far.starts_with('@'))
-    found.push_back({std::string(kLastRun), "the latest run"});
+    found.push_back({std::string(engine::kLastRun), "the latest run"});
   for (const auto& [name, description] : names.value_or(std::vector<engine::NameFound>()))
     found.push_back({name, description});
   return found;
