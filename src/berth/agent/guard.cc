@@ -1,10 +1,10 @@
 #include "berth/agent/guard.h"
 
 #include <algorithm>
-#include <array>
 
 #include "berth/base/backoff.h"
 #include "berth/base/text.h"
+#include "berth/os/child_process.h"
 
 namespace berth::agent {
 namespace {
@@ -15,20 +15,14 @@ constexpr Backoff kEndAgain{std::chrono::seconds(1), kLongest};
 constexpr Duration kTimeout = std::chrono::hours(24);
 
 Result<bool> succeeds(os::Env& env, const std::vector<std::string>& command) {
-  BERTH_ASSIGN(const auto child, env.spawn({.argv = command,
-                                            .environment = env.environment(),
-                                            .directory = "/",
-                                            .cores = {},
-                                            .join_files = {}}));
-  for (;;) {
-    std::array watches{os::Watch{.fd = child.exited.number()}, os::Watch{.fd = child.out.number()},
-                       os::Watch{.fd = child.err.number()}};
-    BERTH_TRY(env.wait(watches, env.now() + kLongest));
-    std::array<char, 4096> ignored;
-    for (const os::Fd* fd : {&child.out, &child.err}) (void)env.read_some(*fd, ignored);
-    BERTH_ASSIGN(const auto status, env.reap(child));
-    if (status) return status->signal == 0 && status->code == 0;
-  }
+  std::optional<bool> good;
+  os::Loop loop(env);
+  const os::ChildProcess child(
+      env, loop, {.argv = command, .environment = env.environment(), .directory = "/"},
+      [](auto, auto) {},
+      [&](const auto& status) { good = status && status->signal == 0 && status->code == 0; });
+  while (!good) BERTH_TRY(loop.turn());
+  return *good;
 }
 
 }  // namespace

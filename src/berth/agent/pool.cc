@@ -12,6 +12,7 @@
 #include "berth/error.h"
 #include "berth/exec/leftovers.h"
 #include "berth/fileset/fileset.h"
+#include "berth/os/spawn.h"
 #include "berth/os/user_directory.h"
 
 namespace berth::agent {

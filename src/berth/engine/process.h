@@ -7,6 +7,7 @@
 
 #include "berth/base/result.h"
 #include "berth/os/env.h"
+#include "berth/os/spawn.h"
 
 namespace berth::engine {
 

@@ -13,7 +13,7 @@
 
 #include "berth/base/result.h"
 #include "berth/exec/messages.h"
-#include "berth/os/env.h"
+#include "berth/os/spawn.h"
 
 namespace berth::exec {
 

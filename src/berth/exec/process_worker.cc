@@ -7,6 +7,7 @@
 #include "berth/exec/long_command.h"
 #include "berth/exec/worker_process.h"
 #include "berth/machine/enclosing_task.h"
+#include "berth/os/spawn.h"
 
 namespace berth::exec {
 namespace {

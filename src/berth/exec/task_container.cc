@@ -6,6 +6,7 @@
 
 #include "berth/base/text.h"
 #include "berth/base/units.h"
+#include "berth/os/spawn.h"
 
 namespace berth::exec {
 namespace {

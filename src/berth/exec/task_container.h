@@ -15,6 +15,7 @@
 
 #include "berth/exec/container.h"
 #include "berth/os/loop.h"
+#include "berth/os/spawn.h"
 
 namespace berth::exec {
 

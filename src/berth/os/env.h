@@ -29,6 +29,7 @@ namespace berth::os {
 class BackgroundThreads;
 class Env;
 class Loop;
+struct SpawnSpec;
 
 /// An Fd owns a descriptor and closes it; an empty Fd owns none.
 class Fd {
@@ -126,20 +127,6 @@ struct Content {
 std::size_t most_of_one_argument();
 /// The maximum size of all arguments and variables of a process together, with a pointer each.
 std::size_t most_of_all_arguments();
-
-/// A process to start. Its stdin is `input`, and its stdout and stderr are pipes, whose read ends
-/// spawn() returns. A process that `talks` instead has one end of a socket as both stdin and
-/// stdout; Child::out is the other end.
-struct SpawnSpec {
-  std::vector<std::string> argv;  ///< argv[0] is looked up in the PATH of `environment`.
-  std::vector<std::pair<std::string, std::string>> environment;  ///< The whole environment.
-  std::string directory;                                         ///< Absolute.
-  std::vector<int> cores;          ///< That it may run on; empty: those of this process.
-  std::span<const Fd> join_files;  ///< Files of control groups; the child writes "0" into each.
-  const Fd* group = nullptr;       ///< Directory of a v2 control group in which the child begins.
-  bool talks = false;
-  std::string input = {};  ///< A file that becomes its stdin; "": /dev/null.
-};
 
 struct Child {
   pid_t pid = 0;  ///< Also the id of its process group, which it leads.
@@ -293,6 +280,7 @@ class Env {
   virtual std::unique_ptr<BackgroundThreads> background_threads(std::size_t most_threads = 1) = 0;
 
   // Processes.
+  /// Starts a process; see spawn.h.
   virtual Result<Child> spawn(const SpawnSpec& spec) = 0;
   /// Reaps the child and returns how it ended; nullopt while it lives.
   virtual Result<std::optional<ExitStatus>> reap(const Child& child) = 0;

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "berth/os/env.h"
+#include "berth/os/spawn.h"
 
 namespace berth::os {
 

@@ -51,6 +51,9 @@ struct Launch {
   pid_t parent = 0;
   int in = -1, out = -1, err = -1;
   int group = -1;  // directory of a v2 control group to join before anything else
+  bool is_detached = false;
+  pid_t detached_pid = -1;  // of the process that is started, where it is detached
+  int detached_exited = -1;
   const char* failed_step = nullptr;
   int failed_errno = 0;
 };
@@ -73,10 +76,15 @@ BERTH_UNINSTRUMENTED bool join_group(int directory) {
 
 BERTH_UNINSTRUMENTED int run_child(void* argument) {
   auto& launch = *static_cast<Launch*>(argument);
-  setpgid(0, 0);
-  // A task must not outlive its worker; if the worker is gone already, the signal would never come.
-  prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (getppid() != launch.parent) return give_up(launch, "start");
+  if (launch.is_detached) {
+    setsid();
+  } else {
+    setpgid(0, 0);
+    // A task must not outlive its worker; if the worker is gone already, the signal would never
+    // come.
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != launch.parent) return give_up(launch, "start");
+  }
   if (launch.group >= 0 && !join_group(launch.group))
     return give_up(launch, "join its control group");
   for (const int* file = launch.join_files; *file >= 0; ++file)
@@ -94,16 +102,17 @@ BERTH_UNINSTRUMENTED int run_child(void* argument) {
   return give_up(launch, launch.path);
 }
 
-/// A numbered field of /proc/PID/stat, unless the process is a zombie.
-std::optional<std::int64_t> number_of_living(std::string_view stat, std::size_t field) {
-  const auto name_end = stat.rfind(')');  // the name itself may hold blanks and brackets
-  if (name_end == std::string::npos) return std::nullopt;
-  const auto fields = words(stat.substr(name_end + 1));
-  constexpr std::size_t kFirst = 3;  // the state
-  if (fields.size() <= field - kFirst || fields[0] == "Z" || fields[0] == "X") return std::nullopt;
-  const auto number = parse_integer(fields[field - kFirst]);
-  if (!number) return std::nullopt;
-  return *number;
+constexpr int kSharing = CLONE_VM | CLONE_VFORK;
+
+/// Starts run_child() in a process whose parent, this one, exits immediately, so that it is adopted
+/// by init. This process shares the descriptors of the caller, which so gets the pidfd.
+BERTH_UNINSTRUMENTED int run_intermediate(void* argument) {
+  auto& launch = *static_cast<Launch*>(argument);
+  alignas(16) char stack[kStackSize / 4];
+  launch.detached_pid = clone(run_child, stack + sizeof stack, kSharing | CLONE_PIDFD | SIGCHLD,
+                              &launch, &launch.detached_exited);
+  if (launch.detached_pid < 0) launch.failed_errno = errno;
+  _exit(0);
 }
 
 /// The parent, field 4, of a process that may be a zombie.
@@ -116,7 +125,7 @@ pid_t parent_of(std::string_view stat) {
 
 /// Where execvp would find it, as seen from `directory`.
 Result<std::string> find_program(const SpawnSpec& spec) {
-  const std::string& program = spec.argv.front();
+  const std::string& program = spec.program.empty() ? spec.argv.front() : spec.program;
   const auto runnable = [](const std::string& path) {
     struct stat status{};
     return access(path.c_str(), X_OK) == 0 && stat(path.c_str(), &status) == 0 &&
@@ -178,8 +187,6 @@ void* child_stack_top() {
   return stack.data() + stack.size();
 }
 
-constexpr int kSharing = CLONE_VM | CLONE_VFORK;
-
 /// Starts run_child() within a v2 control group: clone3(2) with CLONE_INTO_CGROUP, which costs 5 %
 /// more than no group, where writing into cgroup.procs costs twice as much again. The C library has
 /// no wrapper for it, and one that returned twice on one stack would not do: the child must not
@@ -235,35 +242,6 @@ BERTH_UNINSTRUMENTED pid_t start_in_group(Launch& launch, int directory, int& pi
 
 }  // namespace
 
-std::unexpected<Error> errno_error(int number, std::string_view what) {
-  ErrorKind kind = ErrorKind::io;
-  switch (number) {
-    case ENOENT:
-    case ESRCH: kind = ErrorKind::not_found; break;
-    case EACCES:
-    case EPERM:
-    case EROFS: kind = ErrorKind::denied; break;
-    case ENOSPC:
-    case EFBIG:
-    case EDQUOT:
-    case EMFILE:
-    case ENFILE:
-    case EAGAIN:
-    case ENOMEM: kind = ErrorKind::full; break;
-    case EEXIST: kind = ErrorKind::exists; break;
-    case ENOEXEC:
-    case ENOTDIR:
-    case EISDIR:
-    case ENAMETOOLONG:
-    case ELOOP:
-    case E2BIG: kind = ErrorKind::invalid; break;
-    default: break;
-  }
-  // Of this process's own; the machine's (ENFILE) is no one user's to raise.
-  const char* advice = number == EMFILE ? "; raise the limit of this process: ulimit -n 256" : "";
-  return fail(kind, "{}: {}{}", what, std::strerror(number), advice);
-}
-
 namespace {
 
 /// The children that spawn_posix() started, on any thread, and that are not reaped yet.
@@ -308,18 +286,6 @@ std::vector<pid_t> children_of_this_process(Env& env) {
 
 }  // namespace
 
-Status signal_process_posix(Env& env, const ProcessIdentity& process, int signal) {
-  // A pidfd names one process, though its pid may be used again at any moment.
-  const Fd fd(env, static_cast<int>(syscall(SYS_pidfd_open, process.pid, 0)));
-  const bool gone = !fd && errno == ESRCH;
-  if (gone || !env.alive(process))
-    return fail(ErrorKind::not_found, "process {} is gone", process.pid);
-  const long sent = fd ? syscall(SYS_pidfd_send_signal, fd.number(), signal, nullptr, 0)
-                       : kill(process.pid, signal);
-  if (sent != 0) return errno_error(errno, "signal a process");
-  return {};
-}
-
 Status adopt_orphans_posix() {
   if (prctl(PR_SET_CHILD_SUBREAPER, 1) != 0) return errno_error(errno, "adopt orphans");
   return {};
@@ -340,11 +306,40 @@ std::vector<pid_t> adopted_posix(Env& env) {
 
 namespace {
 
+void wait_for(pid_t child) {
+  while (waitpid(child, nullptr, 0) < 0 && errno == EINTR) continue;
+}
+
+/// Starts run_child(). Returns its pid, or -1 and errno.
+pid_t start(Launch& launch, const SpawnSpec& spec, int& pidfd) {
+  const int group = spec.group != nullptr ? spec.group->number() : -1;
+  auto& spawned = spawned_children();
+  const std::lock_guard guard(spawned.mutex);
+  if (spec.is_detached) {
+    launch.group = group;
+    const pid_t parent =
+        clone(run_intermediate, child_stack_top(), kSharing | CLONE_FILES | SIGCHLD, &launch);
+    if (parent < 0) return -1;
+    wait_for(parent);
+    pidfd = launch.detached_exited;
+    errno = launch.failed_errno;
+    return launch.detached_pid;
+  }
+  pid_t pid = group < 0 ? -1 : start_in_group(launch, group, pidfd);
+  if (pid < 0 && (group < 0 || errno == ENOSYS)) {
+    launch.group = group;
+    pid = clone(run_child, child_stack_top(), kSharing | CLONE_PIDFD | SIGCHLD, &launch, &pidfd);
+  }
+  if (pid > 0) spawned.pids.insert(pid);
+  return pid;
+}
+
 /// Returns nullopt where the kernel does not know the format of the file.
 Result<std::optional<Child>> spawn_program(Env& env, const SpawnSpec& spec,
                                            const std::string& path) {
-  BERTH_ASSIGN(Pipe out, spec.talks ? make_socket(env) : make_pipe(env));
-  BERTH_ASSIGN(Pipe err, make_pipe(env));
+  BERTH_ASSIGN(const Fd log, spec.log.empty() ? Fd() : env.open_append(spec.log, 0600));
+  BERTH_ASSIGN(Pipe out, log ? Pipe() : spec.talks ? make_socket(env) : make_pipe(env));
+  BERTH_ASSIGN(Pipe err, log ? Pipe() : make_pipe(env));
   static const int null_input = open("/dev/null", O_RDONLY | O_CLOEXEC);
 
   std::vector<std::string> argv = spec.argv;
@@ -370,8 +365,9 @@ Result<std::optional<Child>> spawn_program(Env& env, const SpawnSpec& spec,
   launch.parent = getpid();
   BERTH_ASSIGN(const Fd input, spec.input.empty() ? Fd() : env.open_read(spec.input));
   launch.in = spec.talks ? out.write.number() : input ? input.number() : null_input;
-  launch.out = out.write.number();
-  launch.err = err.write.number();
+  launch.out = log ? log.number() : out.write.number();
+  launch.err = log ? log.number() : err.write.number();
+  launch.is_detached = spec.is_detached;
 
   // No handler of ours may run in the child while it shares our memory.
   sigset_t all;
@@ -380,17 +376,8 @@ Result<std::optional<Child>> spawn_program(Env& env, const SpawnSpec& spec,
   pthread_sigmask(SIG_SETMASK, &all, &before);
   sigemptyset(&launch.signals);
   int pidfd = -1;
-  pid_t pid = -1;
-  auto& spawned = spawned_children();
-  std::unique_lock registers(spawned.mutex);
-  if (spec.group != nullptr) pid = start_in_group(launch, spec.group->number(), pidfd);
-  if (pid < 0 && (spec.group == nullptr || errno == ENOSYS)) {
-    if (spec.group != nullptr) launch.group = spec.group->number();
-    pid = clone(run_child, child_stack_top(), kSharing | CLONE_PIDFD | SIGCHLD, &launch, &pidfd);
-  }
+  const pid_t pid = start(launch, spec, pidfd);
   const int clone_errno = errno;
-  if (pid > 0) spawned.pids.insert(pid);
-  registers.unlock();
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
   if (pid < 0)
     return errno_error(clone_errno,
@@ -398,8 +385,8 @@ Result<std::optional<Child>> spawn_program(Env& env, const SpawnSpec& spec,
 
   Child child{pid, Fd(env, pidfd), std::move(out.read), std::move(err.read)};
   if (launch.failed_step != nullptr) {
-    while (waitpid(pid, nullptr, 0) < 0 && errno == EINTR) continue;
-    spawned.remove(pid);
+    if (!spec.is_detached) wait_for(pid);
+    spawned_children().remove(pid);
     if (launch.failed_step == launch.path && launch.failed_errno == ENOENT)
       return fail(ErrorKind::not_found, "{}: the interpreter that it names (#!) does not exist",
                   spec.argv.front());
@@ -422,25 +409,11 @@ Result<Child> spawn_posix(Env& env, const SpawnSpec& spec) {
   // A script without #!, which execvp() gives to the shell as well.
   SpawnSpec script = spec;
   script.argv.front() = path;
+  script.program.clear();
   script.argv.insert(script.argv.begin(), kShell);
   BERTH_ASSIGN(child, spawn_program(env, script, kShell));
   if (!child) return fail(ErrorKind::invalid, "{}: not a program of this machine", kShell);
   return *std::move(child);
-}
-
-std::optional<std::int64_t> start_time_posix(std::string_view stat) {
-  return number_of_living(stat, 22);
-}
-
-bool group_alive_posix(Env& env, pid_t group) {
-  if (::kill(-group, 0) != 0) return false;
-  const auto names = env.list("/proc");
-  if (!names) return true;  // nobody can tell
-  return std::ranges::any_of(*names, [&](const std::string& name) {
-    if (name.find_first_not_of("0123456789") != std::string::npos) return false;
-    const auto stat = env.read_file("/proc/" + name + "/stat", kStatSize);
-    return stat && number_of_living(*stat, 5) == group;
-  });
 }
 
 bool has_exited_posix(const Child& child) {

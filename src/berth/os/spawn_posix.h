@@ -2,7 +2,7 @@
 // with the size of this process.
 #pragma once
 
-#include "berth/os/env.h"
+#include "berth/os/spawn.h"
 
 namespace berth::os {
 

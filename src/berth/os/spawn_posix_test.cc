@@ -4,6 +4,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <csignal>
 
@@ -198,6 +199,89 @@ TEST_F(SpawnPosix, SaysWhyItCouldNotStart) {
             (Error{ErrorKind::not_found, path("gone") + ": No such file or directory"}));
   EXPECT_EQ(env_->spawn(command({"true", std::string(4 << 20, 'x')})).error().kind,
             ErrorKind::invalid);
+}
+
+TEST_F(SpawnPosix, ADetachedProcessHasItsOwnSessionAndAppendsToItsLog) {
+  ASSERT_TRUE(env_->replace_file(path("log"), "before\n", 0600));
+  auto spec = shell("echo $A $0; pwd -P; umask; readlink /proc/self/fd/0; echo bad >&2");
+  spec.argv.emplace_back("name");
+  spec.environment.emplace_back("A", "b");
+  spec.log = path("log");
+  spec.is_detached = true;
+  const auto child = env_->spawn(spec);
+  ASSERT_TRUE(child) << child.error().message;
+  EXPECT_FALSE(child->out);
+  std::array watches{Watch{.fd = child->exited.number()}};
+  ASSERT_TRUE(env_->wait(watches, env_->now() + std::chrono::seconds(20)));
+  EXPECT_TRUE(watches[0].ready);
+  EXPECT_FALSE(env_->reap(*child)) << "it is not a child";
+  EXPECT_EQ(*env_->read_file(path("log"), 4096),
+            fmt::format("before\nb name\n{}\n{:04o}\n/dev/null\nbad\n",
+                        *env_->real_path(directory_), env_->mask()));
+}
+
+TEST_F(SpawnPosix, ADetachedProcessOutlivesTheProcessThatStartedIt) {
+  auto spec = command({"sleep", "100"});
+  spec.log = path("log");
+  spec.is_detached = true;
+  const pid_t starter = fork();
+  if (starter == 0) {
+    const auto child = env_->spawn(spec);
+    (void)env_->replace_file(path("pid"), fmt::format("{}", child ? child->pid : 0), 0600);
+    _exit(0);
+  }
+  int how = 0;
+  ASSERT_EQ(waitpid(starter, &how, 0), starter);
+  const auto pid = static_cast<pid_t>(*parse_integer(*env_->read_file(path("pid"), 64)));
+  ASSERT_GT(pid, 1);
+  EXPECT_EQ(stat_field(pid, 6), fmt::format("{}", pid)) << "the leader of its session";
+  EXPECT_NE(stat_field(pid, 4), fmt::format("{}", getpid()));
+  EXPECT_TRUE(env_->group_alive(pid));
+  EXPECT_EQ(*env_->read_file(fmt::format("/proc/{}/comm", pid), 64), "sleep\n");
+  EXPECT_TRUE(env_->signal_group(pid, SIGKILL));
+}
+
+TEST_F(SpawnPosix, ADetachedProcessCanBeStoppedBySignalsThatItsStarterBlocksOrIgnores) {
+  auto spec = command({"sleep", "100"});
+  spec.log = path("log");
+  spec.is_detached = true;
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  const auto hangup = ::signal(SIGHUP, SIG_IGN), pipe = ::signal(SIGPIPE, SIG_IGN);
+  const auto child = env_->spawn(spec);
+  ::signal(SIGHUP, hangup);
+  ::signal(SIGPIPE, pipe);
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  ASSERT_TRUE(child) << child.error().message;
+  const auto status = *env_->read_file(fmt::format("/proc/{}/status", child->pid), 8192);
+  for (const char* field : {"SigBlk", "SigIgn"})
+    EXPECT_TRUE(status.contains(fmt::format("{}:\t0000000000000000\n", field))) << status;
+  EXPECT_TRUE(env_->signal_group(child->pid, SIGHUP));
+  std::array watches{Watch{.fd = child->exited.number()}};
+  ASSERT_TRUE(env_->wait(watches, env_->now() + std::chrono::seconds(20)));
+  EXPECT_TRUE(watches[0].ready);
+  (void)env_->signal_group(child->pid, SIGKILL);
+}
+
+TEST_F(SpawnPosix, ADetachedProcessThatCannotBeStartedSaysWhyAndLeavesNoZombie) {
+  auto spec = command({"/none"});
+  spec.is_detached = true;
+  EXPECT_EQ(env_->spawn(spec).error().kind, ErrorKind::not_found);
+  spec = command({"true"});
+  spec.is_detached = true;
+  spec.log = path("none/log");
+  EXPECT_EQ(env_->spawn(spec).error().kind, ErrorKind::not_found);
+  spec.log = "";
+  spec.directory = path("none");
+  EXPECT_FALSE(env_->spawn(spec));
+  EXPECT_EQ(waitpid(-1, nullptr, WNOHANG), -1) << "no children";
+}
+
+TEST_F(SpawnPosix, TheProgramMayDifferFromTheFirstArgument) {
+  auto spec = command({"name", "-c", "tr '\\0' ' ' < /proc/$$/cmdline"});
+  spec.program = "/bin/sh";
+  EXPECT_EQ(run(spec).out, "name -c tr '\\0' ' ' < /proc/$$/cmdline ");
 }
 
 TEST_F(SpawnPosix, TwoHundredSpawnsLeaveNoDescriptorAndNoZombie) {

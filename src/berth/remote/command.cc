@@ -1,6 +1,5 @@
 #include "berth/remote/command.h"
 
-#include <array>
 #include <csignal>
 
 #include "berth/base/units.h"
@@ -10,94 +9,55 @@ namespace {
 
 constexpr std::size_t kOutMost = 16 << 20;  // the queue of a large site
 constexpr std::size_t kErrMost = 16 << 10;
-constexpr Duration kDiesWithin = std::chrono::seconds(1);
 
 }  // namespace
 
 Command::Command(os::Env& env, std::vector<std::string> argv, exec::Environment environment,
                  Duration most, std::function<void()> ended)
-    : env_(env), name_(argv.front()), most_(most), ended_(std::move(ended)) {
-  auto child = env.spawn({.argv = std::move(argv),
-                          .environment = std::move(environment),
-                          .directory = "/",
-                          .cores = {},
-                          .join_files = {}});
-  late_.set(env.now() + (child ? most : Duration(0)));
-  if (!child) {
-    const bool named = child.error().message.starts_with(name_ + ":");
-    outcome_.error = named ? child.error() : within(name_, child.error());
-    return;
-  }
-  child_ = *std::move(child);
-  exits_.watch(child_->exited.number());
-  prints_.watch(child_->out.number());
-  complains_.watch(child_->err.number());
-}
-
-Command::~Command() {
-  if (child_) kill();
-}
-
-void Command::kill() {
-  (void)env_.signal_group(child_->pid, SIGKILL);
-  std::array watches{os::Watch{.fd = child_->exited.number()}};
-  (void)env_.wait(watches, env_.now() + kDiesWithin);
-  (void)env_.reap(*child_);
+    : name_(argv.front()), most_(most), ended_(std::move(ended)), late_(env.loop(), [this] {
+        outcome_.error = Error{
+            ErrorKind::busy, fmt::format("{}: no answer within {}", name_, format_duration(most_))};
+        close();
+      }) {
+  child_.emplace(
+      env, env.loop(),
+      os::SpawnSpec{
+          .argv = std::move(argv), .environment = std::move(environment), .directory = "/"},
+      [this](os::ChildProcess::Stream stream, std::string_view text) { on_print(stream, text); },
+      [this](const Result<os::ExitStatus>& status) { on_end(status); });
+  late_.set(env.now() + most);
 }
 
 void Command::close() {
-  for (os::Poll* poll : {&exits_, &prints_, &complains_}) poll->stop();
   late_.set(std::nullopt);
   child_.reset();
   ended_();
 }
 
-void Command::read(os::Poll& poll, const os::Fd& fd, std::string& into, std::size_t most) {
-  os::ReadBuffer buffer;
-  for (;;) {
-    const auto got = env_.read_some(fd, buffer);
-    if (!got || (*got && **got == 0)) return poll.stop();
-    if (!*got) return;
-    into.append(buffer.data(), **got);
-    if (into.size() <= most) continue;
-    into.resize(most);
-    if (&into == &outcome_.err) continue;  // the beginning of a complaint is enough
-    outcome_.error =
-        Error{ErrorKind::full, fmt::format("{}: more output than {} bytes", name_, most)};
-    (void)env_.signal_group(child_->pid, SIGKILL);
-    return poll.stop();
-  }
+void Command::on_print(os::ChildProcess::Stream stream, std::string_view text) {
+  const bool is_error = stream == os::ChildProcess::Stream::err;
+  std::string& into = is_error ? outcome_.err : outcome_.out;
+  const std::size_t most = is_error ? kErrMost : kOutMost;
+  const bool is_too_much = text.size() > most - into.size();
+  into += text.substr(0, most - into.size());
+  if (is_error || !is_too_much) return;  // the beginning of a complaint is enough
+  outcome_.error =
+      Error{ErrorKind::full, fmt::format("{}: more output than {} bytes", name_, most)};
+  child_->signal(SIGKILL);
 }
 
-void Command::read_all() {
-  read(prints_, child_->out, outcome_.out, kOutMost);
-  read(complains_, child_->err, outcome_.err, kErrMost);
-}
-
-void Command::on_exit() {
-  const auto status = env_.reap(*child_);
-  if (status && !*status) return;
-  read_all();
+void Command::on_end(const Result<os::ExitStatus>& status) {
   if (status) {
-    outcome_.exit_code = (*status)->signal != 0 ? 128 + (*status)->signal : (*status)->code;
+    outcome_.exit_code = status->signal != 0 ? 128 + status->signal : status->code;
   } else {
-    kill();
-    outcome_.error = within(name_, status.error());
-  }
-  close();
-}
-
-void Command::on_deadline() {
-  if (child_) {
-    kill();
-    outcome_.error = Error{ErrorKind::busy,
-                           fmt::format("{}: no answer within {}", name_, format_duration(most_))};
+    const bool is_named = status.error().message.starts_with(name_ + ":");
+    outcome_.error = is_named ? status.error() : within(name_, status.error());
   }
   close();
 }
 
 std::optional<CommandEnd> Command::take() {
-  if (child_ || late_.at()) return std::nullopt;
+  if (child_) return std::nullopt;
   return std::move(outcome_);
 }
 

@@ -9,11 +9,11 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "berth/exec/messages.h"
-#include "berth/os/env.h"
-#include "berth/os/loop.h"
+#include "berth/os/child_process.h"
 
 namespace berth::remote {
 
@@ -31,29 +31,21 @@ class Command {
           std::function<void()> ended);
   Command(const Command&) = delete;
   Command& operator=(const Command&) = delete;
-  ~Command();
 
   /// nullopt: at work. Once.
   std::optional<CommandEnd> take();
 
  private:
-  void on_exit();
-  void on_deadline();
-  void kill();
+  void on_print(os::ChildProcess::Stream stream, std::string_view text);
+  void on_end(const Result<os::ExitStatus>& status);
   void close();
-  void read(os::Poll& poll, const os::Fd& fd, std::string& into, std::size_t most);
-  void read_all();
 
-  os::Env& env_;
   std::string name_;
   const Duration most_;  // time limit of the command
   std::function<void()> ended_;
-  std::optional<os::Child> child_;  // at work
   CommandEnd outcome_;
-  os::Poll exits_{env_.loop(), [this] { on_exit(); }};
-  os::Poll prints_{env_.loop(), [this] { read_all(); }};
-  os::Poll complains_{env_.loop(), [this] { read_all(); }};
-  os::Timer late_{env_.loop(), [this] { on_deadline(); }};
+  std::optional<os::ChildProcess> child_;  // while it runs
+  os::Timer late_;
 };
 
 }  // namespace berth::remote

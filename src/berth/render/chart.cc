@@ -14,27 +14,17 @@ namespace {
 constexpr std::size_t kColumns = 64, kRows = 8;
 constexpr std::size_t kFewest = 3;
 constexpr std::size_t kMany = 20;  // from here on the worst quarter does not stretch the scale
-/// Positive scores that span more than this are drawn by their logarithm.
-constexpr double kWide = 1000;
+/// Positive scores that span more than this are drawn by their logarithm, in text and on a page.
+constexpr double kWide = 1000, kWideOnPage = 100;
 
-struct ScoredPoint {
-  std::int64_t trial = 0;
-  double score = 0;
-  bool best = false;  // the best of all trials up to this one
-};
+bool is_better(double score, double than, const experiment::Goal& goal) {
+  return goal.maximize ? score > than : score < than;
+}
 
-std::vector<ScoredPoint> points_of(const std::vector<store::TaskRecord>& tasks,
-                                   const experiment::Program& program) {
-  std::vector<ScoredPoint> points;
-  std::optional<double> best;
-  for (const auto& task : tasks) {
-    const auto score = engine::score_of(task, program);
-    if (!score || !std::isfinite(*score)) continue;
-    const bool better = !best || (program.goal->maximize ? *score > *best : *score < *best);
-    if (better) best = score;
-    points.push_back({task.number.value, *score, better});
-  }
-  return points;
+/// Returns true if the point was the best when it was added. The last point of the line ends it.
+bool was_best(const Plot& history, const Point& point) {
+  const auto& line = history.lines.front().points;
+  return std::ranges::binary_search(line.begin(), line.end() - 1, point.x, {}, &Point::x);
 }
 
 /// The range of scores that is drawn: it leaves out the worst, so that trials that diverged do not
@@ -53,9 +43,7 @@ struct Scale {
   }
 };
 
-Scale scale_of(const std::vector<ScoredPoint>& points, bool maximize) {
-  std::vector<double> scores;
-  for (const auto& point : points) scores.push_back(point.score);
+Scale scale_of(std::vector<double> scores, bool maximize) {
   std::ranges::sort(scores);
   const std::size_t beyond = scores.size() < kMany ? 0 : scores.size() / 4;
   Scale scale{.bottom = maximize ? scores[beyond] : scores.front(),
@@ -117,6 +105,12 @@ std::string ends(const std::string& left, const std::string& right, std::size_t 
   return left + fmt::format("{:>{}}", right, columns - left.size());
 }
 
+std::vector<double> scores_of(const std::vector<Point>& points) {
+  std::vector<double> scores;
+  for (const auto& point : points) scores.push_back(point.y);
+  return scores;
+}
+
 std::string title_of(const experiment::Program& program, const Scale& scale,
                      const std::string& rest) {
   return fmt::format("{}{} {}", program.goal->metric, scale.logarithmic ? " (logarithmic)" : "",
@@ -169,49 +163,83 @@ Places places_of_texts(const std::vector<std::string>& values) {
 
 }  // namespace
 
+Plot history_plot(const std::vector<store::TaskRecord>& tasks, const experiment::Program& program) {
+  const auto& goal = *program.goal;
+  Plot plot{.title = fmt::format("{} of each trial, and the best so far", goal.metric),
+            .x = {"trial"},
+            .y = {.name = goal.metric, .cut = goal.maximize ? Axis::Cut::low : Axis::Cut::high},
+            .lines = {{.name = "best so far", .points = {}, .steps = true}}};
+  auto& best = plot.lines.front().points;
+  for (const auto& task : tasks) {
+    const auto score = engine::score_of(task, program);
+    if (!score || !std::isfinite(*score)) continue;
+    plot.points.push_back({static_cast<double>(task.number.value), *score});
+    if (best.empty() || is_better(*score, best.back().y, goal)) best.push_back(plot.points.back());
+  }
+  if (plot.points.empty()) return plot;
+  best.push_back({plot.points.back().x, best.back().y});
+  const auto [low, high] = std::ranges::minmax(scores_of(plot.points));
+  plot.y.is_log = low > 0 && high / low >= kWideOnPage;
+  return plot;
+}
+
+Plot curves_plot(const std::vector<engine::Curve>& curves, const experiment::Program& program) {
+  const std::string& metric = program.goal->metric;
+  Plot plot{.title = fmt::format("Learning curves of the best trials: {}", metric),
+            .x = {"report"},
+            .y = {metric}};
+  for (const auto& curve : curves) {
+    auto& points = plot.lines.emplace_back(curve.label).points;
+    for (const double value : curve.values)
+      points.push_back({static_cast<double>(points.size() + 1), value});
+  }
+  return plot;
+}
+
 std::string score_chart(const std::vector<store::TaskRecord>& tasks,
                         const experiment::Program& program) {
   if (!program.goal) return "";
-  const auto points = points_of(tasks, program);
-  if (points.size() < kFewest) return "";
-  const Scale scale = scale_of(points, program.goal->maximize);
+  const Plot plot = history_plot(tasks, program);
+  if (plot.points.size() < kFewest) return "";
+  const Scale scale = scale_of(scores_of(plot.points), program.goal->maximize);
   const auto trials = static_cast<std::size_t>(tasks.back().number.value);
   Canvas canvas(std::min(kColumns, trials), scale);
-  for (const auto& point : points)
-    canvas.put(static_cast<std::size_t>(point.trial - 1) * canvas.columns() / trials, point.score,
-               point.best ? '*' : 'o');
+  for (const auto& point : plot.points)
+    canvas.put(static_cast<std::size_t>(point.x - 1) * canvas.columns() / trials, point.y,
+               was_best(plot, point) ? '*' : 'o');
   return canvas.text(
-      title_of(program, scale, fmt::format("of {} trials; * marks the best so far", points.size())),
+      title_of(program, scale,
+               fmt::format("of {} trials; * marks the best so far", plot.points.size())),
       ends("1", fmt::format("{}", trials), canvas.columns()));
 }
 
 std::string scatter_chart(const std::vector<store::TaskRecord>& tasks,
                           const experiment::Program& program, const std::string& parameter) {
   if (!program.goal) return "";
-  std::vector<ScoredPoint> points;
+  const Plot history = history_plot(tasks, program);
+  std::vector<Point> points;
   std::vector<std::string> texts;
   std::vector<double> numbers;
-  for (const auto& point : points_of(tasks, program)) {
+  std::size_t best = 0;  // the last that was better than all before
+  for (const auto& point : history.points) {
     const std::string text =
-        engine::value_of(tasks[static_cast<std::size_t>(point.trial - 1)], parameter);
+        engine::value_of(tasks[static_cast<std::size_t>(point.x - 1)], parameter);
     if (text == "-") continue;
+    if (was_best(history, point)) best = points.size();
     points.push_back(point);
     texts.push_back(text);
     if (const auto number = parse_number(text)) numbers.push_back(*number);
   }
   if (points.size() < kFewest) return "";
-  const Scale scale = scale_of(points, program.goal->maximize);
+  const Scale scale = scale_of(scores_of(points), program.goal->maximize);
   const auto declared = std::ranges::find(program.params, parameter, &experiment::Parameter::name);
   const bool ranged = declared != program.params.end() && declared->choices.empty();
   const Places places = numbers.size() == texts.size()
                             ? places_of_numbers(numbers, ranged ? &*declared : nullptr)
                             : places_of_texts(texts);
-  std::size_t best = 0;  // the last that was better than all before
-  for (std::size_t i = 0; i < points.size(); ++i)
-    if (points[i].best) best = i;
   Canvas canvas(kColumns, scale);
   for (std::size_t i = 0; i < points.size(); ++i)
-    canvas.put(places.columns[i], points[i].score, i == best ? '*' : 'o');
+    canvas.put(places.columns[i], points[i].y, i == best ? '*' : 'o');
   return canvas.text(
       title_of(program, scale,
                fmt::format("by {}{}, {} trials; * the best", parameter,
@@ -222,23 +250,25 @@ std::string scatter_chart(const std::vector<store::TaskRecord>& tasks,
 std::string curve_chart(const std::vector<engine::Curve>& curves,
                         const experiment::Program& program) {
   if (!program.goal) return "";
-  std::vector<ScoredPoint> points;
+  const Plot plot = curves_plot(curves, program);
+  std::vector<double> values;
   std::size_t steps = 0;
-  for (const auto& curve : curves) {
-    for (const double value : curve.values) points.push_back({0, value, false});
-    steps = std::max(steps, curve.values.size());
+  for (const auto& line : plot.lines) {
+    for (const auto& point : line.points) values.push_back(point.y);
+    steps = std::max(steps, line.points.size());
   }
   if (steps < 2) return "";
-  const Scale scale = scale_of(points, program.goal->maximize);
+  const Scale scale = scale_of(std::move(values), program.goal->maximize);
   Canvas canvas(std::min(kColumns, std::max<std::size_t>(steps, kColumns / 2)), scale);
-  std::string who;
-  for (std::size_t i = curves.size(); i-- > 0;) {  // the best last, above the others
+  std::string legend;
+  for (std::size_t i = plot.lines.size(); i-- > 0;) {  // the best last, above the others
     const auto mark = static_cast<char>('1' + i);
-    for (std::size_t step = 0; step < curves[i].values.size(); ++step)
-      canvas.put(step * (canvas.columns() - 1) / (steps - 1), curves[i].values[step], mark);
-    who = fmt::format("  {} /{}", mark, curves[i].label) + who;
+    for (const auto& point : plot.lines[i].points)
+      canvas.put(static_cast<std::size_t>(point.x - 1) * (canvas.columns() - 1) / (steps - 1),
+                 point.y, mark);
+    legend = fmt::format("  {} /{}", mark, plot.lines[i].name) + legend;
   }
-  return canvas.text(title_of(program, scale, "by report, leading trials:" + who),
+  return canvas.text(title_of(program, scale, "by report, leading trials:" + legend),
                      ends("1", fmt::format("{}", steps), canvas.columns()));
 }
 

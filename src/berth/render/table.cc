@@ -53,21 +53,30 @@ Layout layout_of(const Table& table) {
   return layout;
 }
 
-/// The columns that the view has room for, in order.
-std::vector<std::size_t> shown_columns(const Table& table, const Layout& layout, int width) {
+/// The columns that are shown, in order. Those that may be cut become narrower in the layout, so
+/// that the lines fit the view.
+std::vector<std::size_t> fit_columns(const Table& table, Layout& layout, int width) {
+  constexpr std::size_t kCutFirst = 24, kCutLast = 8;  // cells that stay, before and after dropping
   std::vector<std::size_t> shown(table.columns.size());
   for (std::size_t i = 0; i < shown.size(); ++i) shown[i] = i;
-  const auto is_too_wide = [&] {
+  if (width == 0 || shown.empty()) return shown;
+  const auto drop = [&](std::size_t i) { return table.columns[i].drop; };
+  const auto width_of = [&](std::size_t i, std::size_t most) {
+    return drop(i) == Column::kCut ? std::min(most, layout.widths[i]) : layout.widths[i];
+  };
+  const auto is_too_wide = [&](std::size_t most) {
     std::size_t total = 0;
-    for (const auto i : shown) total += layout.widths[i] + 2;
+    for (const auto i : shown) total += width_of(i, most) + 2;
     return total > static_cast<std::size_t>(width) + 2;
   };
-  while (width > 0 && is_too_wide()) {
-    const auto first =
-        std::ranges::max_element(shown, {}, [&](std::size_t i) { return table.columns[i].drop; });
-    if (first == shown.end() || table.columns[*first].drop == 0) break;
+  while (is_too_wide(kCutFirst)) {
+    const auto first = std::ranges::max_element(shown, {}, drop);
+    if (drop(*first) <= 0) break;
     shown.erase(first);
   }
+  std::size_t most = std::ranges::max(layout.widths);
+  while (is_too_wide(most) && most > kCutLast) --most;
+  for (const auto i : shown) layout.widths[i] = width_of(i, most);
   return shown;
 }
 
@@ -107,15 +116,16 @@ void append_csv(std::string& text, std::string_view cell, bool is_first, bool ra
 }  // namespace
 
 std::string to_text(const Table& table, const View& view) {
-  const Layout layout = layout_of(table);
-  const auto shown = shown_columns(table, layout, view.width);
+  Layout layout = layout_of(table);
+  const auto shown = fit_columns(table, layout, view.width);
   std::string text;
   for (const auto& row : layout.rows) {
     std::string line;
     for (const auto i : shown) {
-      const std::string pad(layout.widths[i] - cells(row[i]), ' ');
+      const std::string shown_cell = cut(row[i], layout.widths[i]);
+      const std::string pad(layout.widths[i] - cells(shown_cell), ' ');
       const bool is_state = view.has_colours && table.columns[i].name == "state";
-      const std::string cell = is_state ? state_in_colour(row[i]) : row[i];
+      const std::string cell = is_state ? state_in_colour(shown_cell) : shown_cell;
       line += layout.right[i] ? pad + cell : cell + pad;
       line += "  ";
     }

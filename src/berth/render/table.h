@@ -23,10 +23,12 @@ struct View {
 /// One column of a table.
 struct Column {
   enum class Align : std::uint8_t { by_content, left, right };  ///< Numbers are aligned right.
+  static constexpr int kCut = -1;                               ///< As `drop`.
 
   // Most columns have a name alone.
   Column(std::string title) : name(std::move(title)) {}  // NOLINT(google-explicit-constructor)
   Column(const char* title) : name(title) {}             // NOLINT(google-explicit-constructor)
+  Column(std::string title, int drop_order) : name(std::move(title)), drop(drop_order) {}
   Column(std::string title, std::string of_values, int drop_order = 0)
       : name(std::move(title)), unit(std::move(of_values)), drop(drop_order) {}
 
@@ -34,6 +36,7 @@ struct Column {
   std::string unit{};  ///< Follows the name in the heading, such as "ms"; "": no unit.
   Align align = Align::by_content;
   /// In a text wider than the view, columns with the highest number are left out first; 0: never.
+  /// Where that does not suffice, the cells of columns with kCut are cut, the widest column first.
   int drop = 0;
 };
 

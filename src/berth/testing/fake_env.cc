@@ -217,17 +217,24 @@ Status FakeEnv::wait(std::span<Watch> watches, std::optional<Mono> until) {
 void FakeEnv::end(Process& process, int signal) {
   process.over = true;
   process.program.signal = signal;
+  if (!process.log.empty())
+    process.parent->machine_.files[process.log] += process.program.out + process.program.err;
   if (signal != 0 && process.program.at_kill) process.program.at_kill();
 }
 
 Result<Child> FakeEnv::spawn(const SpawnSpec& spec) {
   BERTH_TRY(ask("spawn"));
   const pid_t pid = world_.next_pid++;
-  Process process{.program = program(spec), .parent = this, .ends = {}};
+  Process process{.program = program(spec),
+                  .parent = this,
+                  .ends = {},
+                  .log = spec.log,
+                  .is_detached = spec.is_detached};
   process.ends = world_.now + process.program.duration;
   world_.processes.emplace(pid, std::move(process));
   ++world_.spawned;
   world_.most_alive = std::max(world_.most_alive, processes_alive());
+  if (!spec.log.empty()) return Child{pid, add({.kind = Open::Kind::exited, .pid = pid}), {}, {}};
   Child child{pid, add({.kind = Open::Kind::exited, .pid = pid}),
               add({.kind = Open::Kind::out, .pid = pid}),
               add({.kind = Open::Kind::err, .pid = pid})};
@@ -241,6 +248,7 @@ Result<Child> FakeEnv::spawn(const SpawnSpec& spec) {
 Result<std::optional<ExitStatus>> FakeEnv::reap(const Child& child) {
   BERTH_TRY(ask("reap"));
   const Process& process = world_.processes.at(child.pid);
+  if (process.is_detached) return fail(ErrorKind::io, "wait for a process: No child processes");
   if (!process.over) return std::nullopt;
   return ExitStatus{process.program.signal != 0 ? 0 : process.program.exit_code,
                     process.program.signal, process.program.duration, 1 << 20};
@@ -266,7 +274,7 @@ bool FakeEnv::alive(const ProcessIdentity& process) {
 
 void FakeEnv::end_scripts_of(const FakeEnv& parent) {
   for (auto& [pid, process] : world_.processes)
-    if (process.parent == &parent && !process.over) end(process, SIGKILL);
+    if (process.parent == &parent && !process.is_detached && !process.over) end(process, SIGKILL);
 }
 
 bool FakeEnv::group_alive(pid_t group) {

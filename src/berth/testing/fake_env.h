@@ -14,7 +14,7 @@
 #include <set>
 
 #include "berth/base/rng.h"
-#include "berth/os/env.h"
+#include "berth/os/spawn.h"
 
 namespace berth::os {
 
@@ -168,6 +168,8 @@ class FakeEnv : public Env {
     FakeProgram program;
     FakeEnv* parent = nullptr;
     Mono ends;
+    std::string log{};  // "": its output goes to pipes
+    bool is_detached = false;
     bool over = false;
     std::size_t out_read = 0, err_read = 0;
   };

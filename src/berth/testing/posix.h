@@ -10,7 +10,7 @@
 
 #include "berth/base/text.h"
 #include "berth/base/units.h"
-#include "berth/os/env.h"
+#include "berth/os/spawn.h"
 
 namespace berth::os {
 

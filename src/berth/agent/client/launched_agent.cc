@@ -5,6 +5,7 @@
 
 #include "berth/agent/startup.h"
 #include "berth/base/text.h"
+#include "berth/os/spawn.h"
 
 namespace berth::agent {
 namespace {

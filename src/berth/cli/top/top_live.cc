@@ -118,19 +118,19 @@ class Live {
   struct Stop {
     std::string said = {};
     bool is_over = false;
-    std::unique_ptr<OwnChild> command = {};
+    std::unique_ptr<os::ChildProcess> command = {};
   };
 
   void stop(const std::string& run) {
     state_.note = "stopping " + run;
     std::erase_if(stops_, [](const auto& stop) { return stop->is_over; });
     auto& stop = *stops_.emplace_back(std::make_unique<Stop>());
-    stop.command = std::make_unique<OwnChild>(
-        env_, std::vector<std::string>{"stop", run},
+    stop.command = start_own_command(
+        env_, {"stop", run},
         [&stop](std::string_view text) {
           if (stop.said.size() < kMostLineBytes) stop.said += text;
         },
-        [this, &stop](int) {
+        [this, &stop] {
           stop.is_over = true;
           state_.note = trim(stop.said);
           refresh();
@@ -148,10 +148,10 @@ class Live {
 
   void show_log(const std::string& of) {
     lines_.emplace(data_.log);
-    log_ = std::make_unique<OwnChild>(
-        env_, std::vector<std::string>{"logs", "--together", "--follow", "--tail", kLogTail, of},
+    log_ = start_own_command(
+        env_, {"logs", "--together", "--follow", "--tail", kLogTail, of},
         [this](std::string_view text) { lines_->add(text); },
-        [this](int) { lines_->add("\n(end of the log)"); });
+        [this] { lines_->add("\n(end of the log)"); });
   }
 
   void draw() {
@@ -182,7 +182,7 @@ class Live {
   std::vector<std::string> drawn_;  // rows of the screen; none: unknown
   std::optional<LogLines> lines_;
   std::vector<std::unique_ptr<Stop>> stops_;
-  std::unique_ptr<OwnChild> log_;
+  std::unique_ptr<os::ChildProcess> log_;
   os::Poll input_{env_.loop(), [this] { on_input(); }};
   os::Poll changes_{env_.loop(), [this] { on_changes(); }};
   os::Poll output_{env_.loop(), [this] { terminal_.flush(); }};

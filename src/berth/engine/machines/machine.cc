@@ -1,9 +1,9 @@
 #include "berth/engine/machines/machine.h"
 
 #include <algorithm>
-#include <array>
 
 #include "berth/machine/groups/groups.h"
+#include "berth/os/child_process.h"
 
 namespace berth::engine {
 
@@ -24,14 +24,9 @@ Result<LimitsReport> probe_limits(os::Env& env) {
     spec.directory = "/";
     spec.join_files = group->join_files;
     if (group->directory) spec.group = &group->directory;
-    auto child = env.spawn(spec);
-    if (child) {
-      std::array<os::Watch, 1> watches{os::Watch{.fd = child->exited.number()}};
-      BERTH_TRY(env.wait(watches, env.now() + std::chrono::seconds(30)));
-      (void)env.reap(*child);
-    }
+    const auto ended = os::run_child(env, spec, {}, env.now() + std::chrono::seconds(30));
     groups.release(std::move(group));
-    if (!child) groups.give_up(child.error().message);
+    if (!ended) groups.give_up(ended.error().message);
   }
   limits.enforced = groups.enforced();
   limits.because = groups.plan().because;

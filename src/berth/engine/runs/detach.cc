@@ -1,92 +1,25 @@
 #include "berth/engine/runs/detach.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <array>
-#include <cerrno>
-#include <csignal>
-#include <cstring>
 
 #include "berth/base/text.h"
 #include "berth/engine/queries/run_record.h"
 #include "berth/engine/runs/drive.h"
-#include "berth/os/spawn_posix.h"
+#include "berth/exec/environment.h"
+#include "berth/os/spawn.h"
 #include "berth/run/drive/prepare.h"
 #include "berth/run/state/find_run.h"
 
 namespace berth::engine {
 namespace {
 
-/// Everything that the new process needs. It is made before the fork, after which a process with
-/// threads must not allocate memory.
-struct Launch {
-  std::string program, log;
-  std::vector<std::string> arguments, environment;
-  std::vector<char*> argument_pointers, environment_pointers;
-};
-
-std::vector<char*> pointers_to(std::vector<std::string>& texts) {
-  std::vector<char*> pointers;
-  for (auto& text : texts) pointers.push_back(text.data());
-  pointers.push_back(nullptr);
-  return pointers;
-}
-
-[[noreturn]] void become_berth(const Launch& launch) {
-  constexpr int kCannot = 127;
-  ::setsid();
-  // A thread of a server has all signals blocked, and exec keeps what is blocked or ignored.
-  sigset_t none;
-  sigemptyset(&none);
-  ::sigprocmask(SIG_SETMASK, &none, nullptr);
-  for (const int ignored : {SIGPIPE, SIGHUP}) ::signal(ignored, SIG_DFL);
-  const int null = ::open("/dev/null", O_RDWR | O_CLOEXEC);
-  const int out =
-      ::open(launch.log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600);
-  if (null < 0 || out < 0 || ::dup2(null, 0) < 0 || ::dup2(out, 1) < 0 || ::dup2(out, 2) < 0)
-    ::_exit(kCannot);
-  ::execve(launch.program.c_str(), launch.argument_pointers.data(),
-           launch.environment_pointers.data());
-  ::_exit(kCannot);
-}
-
 /// The environment of this process, and the state directory if the environment names another one.
-std::vector<std::string> environment_for(const run::Context& context) {
+exec::Environment environment_for(const run::Context& context) {
   const auto usual = run::state_directory(*context.env);
   const bool is_usual = usual && *usual == context.state_directory;
-  std::vector<std::string> environment;
-  for (const auto& [name, value] : context.env->environment())
-    if (is_usual || name != "BERTH_DB") environment.push_back(fmt::format("{}={}", name, value));
-  if (!is_usual) environment.push_back("BERTH_DB=" + context.state_directory);
+  exec::Environment environment = context.env->environment();
+  if (!is_usual) exec::set(environment, "BERTH_DB", context.state_directory);
   return environment;
-}
-
-/// Starts the process as a grandchild, which is adopted by init. Returns its pid.
-Result<pid_t> start_grandchild(os::Env& env, const Launch& launch) {
-  std::array<int, 2> ends{};
-  if (::pipe2(ends.data(), O_CLOEXEC) != 0) return os::errno_error(errno, "pipe");
-  const os::Fd read_end(env, ends[0]);
-  os::Fd write_end(env, ends[1]);
-  const pid_t child = ::fork();
-  if (child < 0) return os::errno_error(errno, "fork");
-  if (child == 0) {
-    const pid_t pid = ::fork();
-    if (pid == 0) become_berth(launch);
-    const bool sent = pid > 0 && ::write(ends[1], &pid, sizeof pid) == sizeof pid;
-    ::_exit(sent ? 0 : 1);
-  }
-  write_end.reset();
-  int how = 0;
-  while (::waitpid(child, &how, 0) < 0 && errno == EINTR) {
-  }
-  pid_t pid = 0;
-  if (how != 0 || ::read(ends[0], &pid, sizeof pid) != sizeof pid)
-    return fail(ErrorKind::full, "cannot start a process");
-  return pid;
 }
 
 /// The text that the runner has appended to its log after that size.
@@ -101,18 +34,16 @@ std::string log_since(os::Env& env, const std::string& log, std::int64_t size) {
 
 Result<os::Fd> start_berth(const run::Context& context, const std::vector<std::string>& arguments,
                            const std::string& log) {
-  Launch launch;
-  BERTH_ASSIGN(launch.program, run::find_executable(*context.env, context.program, "/"));
-  launch.log = log;
-  launch.arguments = {"berth"};
-  launch.arguments.insert(launch.arguments.end(), arguments.begin(), arguments.end());
-  launch.environment = environment_for(context);
-  launch.argument_pointers = pointers_to(launch.arguments);
-  launch.environment_pointers = pointers_to(launch.environment);
-  BERTH_ASSIGN(const pid_t pid, start_grandchild(*context.env, launch));
-  const auto exited = static_cast<int>(::syscall(SYS_pidfd_open, pid, 0));
-  if (exited < 0 && errno != ESRCH) return os::errno_error(errno, "pidfd_open");
-  return exited < 0 ? os::Fd() : os::Fd(*context.env, exited);
+  os::Env& env = *context.env;
+  os::SpawnSpec spec{.argv = {"berth"},
+                     .environment = environment_for(context),
+                     .directory = env.real_path(".").value_or("/"),
+                     .log = log,
+                     .is_detached = true};
+  BERTH_ASSIGN(spec.program, run::find_executable(env, context.program, "/"));
+  spec.argv.insert(spec.argv.end(), arguments.begin(), arguments.end());
+  BERTH_ASSIGN(os::Child child, env.spawn(spec));
+  return std::move(child.exited);
 }
 
 Result<store::RunRecord> start(run::Context& context, const RunRequest& request, const Note& note) {
@@ -158,7 +89,7 @@ Status start_detached(run::Context& context, const store::RunRecord& record) {
   for (const Mono until = env.now() + kStartTimeout;;) {
     std::array watches{os::Watch{.fd = exited.number()}};
     BERTH_TRY(env.wait(watches, env.now()));
-    const bool has_ended = !exited || watches[0].ready;
+    const bool has_ended = watches[0].ready;
     BERTH_ASSIGN(const auto now, context.store->find_run(record.name));
     const bool taken_over = now.epoch > record.epoch;
     // Before the store says that it runs, a berth wait would take how it ended the last time.

@@ -33,9 +33,8 @@ Result<bool> retry_detached(run::Context& context, const std::string& name, Retr
                             const ResumeRequest& request, const Note& note);
 
 /// Starts `berth` with these arguments in a separate session. It appends its output to the file
-/// `log`. Returns a descriptor that is readable when the process has ended; an empty one
-/// if it has ended already. Errors: not_found,
-/// full.
+/// `log`. Returns a descriptor that is readable when the process has ended. Errors: not_found;
+/// those of Env::spawn().
 Result<os::Fd> start_berth(const run::Context& context, const std::vector<std::string>& arguments,
                            const std::string& log);
 

@@ -12,6 +12,7 @@
 #include "berth/engine/queries/trials.h"
 #include "berth/engine/runs/detach.h"
 #include "berth/engine/runs/on_end.h"
+#include "berth/os/spawn.h"
 #include "berth/remote/transfer/fetch_text.h"
 #include "berth/run/drive/workload.h"
 #include "berth/run/state/find_run.h"

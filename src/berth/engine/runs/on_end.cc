@@ -4,6 +4,7 @@
 #include "berth/engine/queries/failures.h"
 #include "berth/engine/queries/flow_steps.h"
 #include "berth/engine/queries/run_json.h"
+#include "berth/os/spawn.h"
 #include "berth/run/drive/workload.h"
 
 namespace berth::engine {

@@ -11,6 +11,7 @@
 
 #include "berth/os/env.h"
 #include "berth/os/loop.h"
+#include "berth/os/spawn.h"
 
 namespace berth::machine {
 

@@ -8,6 +8,7 @@
 #include "berth/base/text.h"
 #include "berth/base/units.h"
 #include "berth/machine/groups/cgroup_paths.h"
+#include "berth/os/spawn.h"
 
 namespace berth::machine {
 namespace {

@@ -35,8 +35,17 @@ std::string why_text(const fleet::System& system, const fleet::Server& server,
 
 std::string candidates_text(const fleet::System& system, const fleet::Candidates& all,
                             const View& view) {
-  Table table({"server", "accelerator", "replicas", "batch", "req/min each", "cost", "ITL ms",
-               "TTFT ms", "W", "value", "why"});
+  Table table({"server",
+               "accelerator",
+               "replicas",
+               {"batch", 4},
+               {"req/min each", 3},
+               "cost",
+               {"ITL ms", 1},
+               {"TTFT ms", 2},
+               {"W", 6},
+               {"value", 5},
+               {"why", Column::kCut}});
   for (std::size_t s = 0; s < all.servers.size(); ++s) {
     const auto of = all.of(s);
     const fleet::Server& server = system.servers.at(all.servers[s]);

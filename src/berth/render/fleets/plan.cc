@@ -20,8 +20,14 @@ std::string fraction_text(double number) {
 }
 
 /// What every server gets, in 80 columns.
-std::string servers_text(const fleet::System& system, const fleet::Plan& plan) {
-  Table table({"server", "accelerator", "replicas", "cost", "TTFT/SLO ms", "ITL/SLO ms", "change"});
+std::string servers_text(const fleet::System& system, const fleet::Plan& plan, const View& view) {
+  Table table({"server",
+               "accelerator",
+               "replicas",
+               "cost",
+               {"TTFT/SLO ms", 2},
+               {"ITL/SLO ms", 1},
+               {"change", Column::kCut}});
   std::string notes;
   for (const auto& [name, planned] : plan.servers) {
     const fleet::Server& server = system.servers.at(name);
@@ -35,7 +41,7 @@ std::string servers_text(const fleet::System& system, const fleet::Plan& plan) {
     if (!is_given || planned.reason.contains(';'))
       notes += fmt::format("{}: {}\n", name, planned.reason);
   }
-  return to_text(table) + notes;
+  return to_text(table, view) + notes;
 }
 
 /// The cost of the plan, and how it differs from the current allocations.
@@ -58,16 +64,27 @@ std::string cost_text(const fleet::System& system, const fleet::Plan& plan) {
 }
 
 /// All that the plan says of every server: --wide.
-std::string wide_servers_text(const fleet::System& system, const fleet::Plan& plan) {
-  Table table({"server", "class", "accelerator", "replicas", "batch", "cost", "ITL / SLO ms",
-               "TTFT / SLO ms", "use", "W", "change", "why"});
+std::string wide_servers_text(const fleet::System& system, const fleet::Plan& plan,
+                              const View& view) {
+  Table table({"server",
+               {"class", 6},
+               "accelerator",
+               "replicas",
+               {"batch", 5},
+               "cost",
+               {"ITL / SLO ms", 1},
+               {"TTFT / SLO ms", 2},
+               {"use", 4},
+               {"W", 7},
+               {"change", 3},
+               {"why", Column::kCut}});
   for (const auto& [name, assignment] : plan.servers) {
     auto row = assignment_cells(system, name, assignment);
     row.insert(row.end() - 1, watts_text(assignment.watts));
     row.push_back(assignment.reason);
     table.add(std::move(row));
   }
-  return to_text(table);
+  return to_text(table, view);
 }
 
 /// How the limits for percentile targets were computed; "": there are no such targets.
@@ -198,7 +215,7 @@ std::string to_text(const engine::FleetPlan& made, const View& view) {
   const fleet::Plan& plan = made.plan;
   const auto tails = percentiles_table(system, plan, "expected / SLO ms (closed form)");
   if (made.request.lists_candidates) return candidates_text(system, made.candidates, view);
-  return (made.is_wide ? wide_servers_text(system, plan) : servers_text(system, plan)) +
+  return (made.is_wide ? wide_servers_text(system, plan, view) : servers_text(system, plan, view)) +
          cost_text(system, plan) + (tails.empty() ? "" : "\n" + to_text(tails)) +
          limits_text(made.candidates) + lengths_text(system) + summary_text(plan) +
          manifests_text(made) + started_text(made.started);

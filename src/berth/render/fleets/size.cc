@@ -75,15 +75,26 @@ std::string now_text(const fleet::ServerSize& size) {
 
 }  // namespace
 
-std::string to_text(const fleet::ServerSize& size, const View&) {
+std::string to_text(const fleet::ServerSize& size, const View& view) {
   const fleet::Load& load = size.server.current.load;
   std::string text = fmt::format(
       "{}: {} in class {}, {} requests a minute, {} tokens in and {} out\n\n", size.name,
       size.server.model, size.server.service_class.empty() ? "Free" : size.server.service_class,
       format_number(load.arrivals_per_min), format_number(load.in_tokens),
       format_number(load.out_tokens));
-  Table table({"", "accelerator", "replicas", "batch", "most req/min each (by)", "ITL / SLO ms",
-               "TTFT / SLO ms", "use", "W", "cost", "change", "value", "why"});
+  Table table({"",
+               "accelerator",
+               "replicas",
+               {"batch", 5},
+               {"most req/min each (by)", 4},
+               {"ITL / SLO ms", 1},
+               {"TTFT / SLO ms", 2},
+               {"use", 6},
+               {"W", 8},
+               "cost",
+               {"change", 3},
+               {"value", 7},
+               {"why", Column::kCut}});
   Table tails({"", "accelerator", "expected / SLO ms (closed form)"});
   bool is_asked_for = false;
   each_row(size, [&](const std::string& mark, const std::string& name,
@@ -94,7 +105,7 @@ std::string to_text(const fleet::ServerSize& size, const View&) {
       tails.add(
           {mark, name, percentiles_text(*sized.allocation.percentiles, size.target.percentiles)});
   });
-  text += to_text(table);
+  text += to_text(table, view);
   if (!tails.empty()) text += "\n" + to_text(tails);
   if (is_asked_for)
     text += "maximum rates by simulation, within 3 %; --percentiles closed-form is faster\n";

@@ -46,8 +46,8 @@ std::string to_text(const std::vector<engine::ClusterUse>& clusters, const View&
   return table.empty() ? "" : "\n" + to_text(table, view);
 }
 
-std::string to_text(const engine::CurrentUse& use, const View&) {
-  return usage_text(use.machine) + to_text(use.clusters);
+std::string to_text(const engine::CurrentUse& use, const View& view) {
+  return usage_text(use.machine, view) + to_text(use.clusters, view);
 }
 
 std::string to_json(const engine::CurrentUse& use) {

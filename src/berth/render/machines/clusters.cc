@@ -83,7 +83,8 @@ std::string to_json(const remote::HostCleaned& of) {
 }
 
 std::string to_text(const std::vector<engine::HostProbed>& probed, const View& view) {
-  Table table({"cluster", "host", "free", "GPUs", "system", "used by"});
+  Table table(
+      {"cluster", "host", {"free", Column::kCut}, {"GPUs", 1}, {"system", 3}, {"used by", 2}});
   std::string errors;  // not in the table: a long one would move all other columns
   for (const auto& [cluster, host, offer] : probed) {
     if (!offer) {
@@ -123,8 +124,16 @@ std::string to_text(const engine::SlurmProbed& probed, const View& view) {
     return fmt::format("{}: {}\n", probed.cluster, probed.partitions.error().message);
   const std::string error = probed.entry ? "" : probed.entry.error().message + "\n";
   if (probed.partitions->empty()) return error;
-  Table table({"cluster", "partition", "nodes", "idle", "down", "cpu free", "mem free", "GPUs free",
-               "types", "time limit"});
+  Table table({"cluster",
+               "partition",
+               {"nodes", 4},
+               "idle",
+               {"down", 5},
+               "cpu free",
+               {"mem free", 1},
+               "GPUs free",
+               {"types", 3},
+               {"time limit", 2}});
   for (const auto& each : *probed.partitions) {
     std::vector<std::string> types;
     for (const auto& [type, count] : each.gpus) types.push_back(gpus_text(count, type));
@@ -158,10 +167,10 @@ std::string to_json(const engine::SlurmProbed& probed) {
 }
 
 std::string to_text(const engine::Ec2Probed& probed, const View& view) {
-  Table may({"cluster", "EC2 action", "allowed"});
+  Table may({"cluster", "EC2 action", {"allowed", Column::kCut}});
   for (const auto& one : probed.permissions)
     may.add({probed.cluster, one.action, one.allowed ? "yes" : one.allowed.error().message});
-  Table runs({"instance", "run", "type", "state", "address"});
+  Table runs({"instance", "run", {"type", 2}, "state", {"address", 1}});
   for (const auto& one : probed.instances)
     runs.add({one.id, one.run, one.type, one.state, one.address});
   return to_text(may, view) + (runs.empty() ? "" : to_text(runs, view));
@@ -240,7 +249,7 @@ std::string to_json(const engine::ListedClusters& all) {
 }
 
 std::string to_text(const engine::ListedClusters& all, const View& view) {
-  Table table({"cluster", "kind", "lease", "hosts"});
+  Table table({"cluster", "kind", {"lease", 1}, {"hosts", Column::kCut}});
   for (const auto& [name, kind, lease, hosts, checked] : all.clusters) {
     const std::string count = hosts ? fmt::format("{}", *hosts) : "";
     table.add({name, kind, format_duration(lease), checked ? count : checked.error().message});

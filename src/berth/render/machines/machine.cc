@@ -10,7 +10,15 @@ namespace berth::render {
 namespace {
 
 std::string devices_text(const engine::MachineReport& report, const View& view) {
-  Table table({"GPU", "model", "memory", "free", "slots", "free", "numa", "UUID", ""});
+  Table table({"GPU",
+               {"model", Column::kCut},
+               "memory",
+               "free",
+               {"slots", 1},
+               {"free", 2},
+               {"numa", 3},
+               {"UUID", 4},
+               {"", Column::kCut}});
   for (const auto& share : report.devices.shares) {
     const auto& known = report.devices.topology.devices;
     const auto device = std::ranges::find(known, share.uuid, &topology::Device::uuid);
@@ -135,7 +143,8 @@ std::string to_text(const engine::LimitsReport& limits, const View&) {
 
 std::string holders_text(const engine::MachineReport& report, std::string_view nobody,
                          const View& view) {
-  Table holders({"who", "what", "on", "since", "pid", ""});
+  Table holders(
+      {"who", {"what", Column::kCut}, {"on", 3}, {"since", 1}, {"pid", 2}, {"", Column::kCut}});
   std::string reasons;
   std::size_t waiting = 0;
   for (const auto& entry : report.entries) {
@@ -157,7 +166,7 @@ std::string holders_text(const engine::MachineReport& report, std::string_view n
 
 std::string to_text(const engine::MachineReport& report, const View& view) {
   const machine::Capacity& capacity = report.capacity;
-  Table table({"resource", "total", "free", "used", "from"});
+  Table table({"resource", "total", "free", "used", {"from", Column::kCut}});
   capacity.total.each([&](std::string_view name, std::int64_t total) {
     std::string from;
     if (name == "cpu")
@@ -182,7 +191,7 @@ std::string to_text(const engine::MachineReport& report, const View& view) {
 }
 
 std::string usage_text(const engine::MachineReport& report, const View& view) {
-  Table amounts({"resource", "", "used", "of"});
+  Table amounts({"resource", {"", 1}, "used", "of"});
   report.capacity.total.each([&](std::string_view name, std::int64_t total) {
     const std::int64_t held = total - report.free.get(name);
     amounts.add({std::string(name), utilization_bar(held, total), format_amount(name, held),

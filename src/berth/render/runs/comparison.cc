@@ -20,8 +20,15 @@ std::string time_text(const std::optional<Duration>& time) {
 }
 
 std::string runs_text(const engine::Comparison& comparison, const View& view) {
-  Table table({"run", "state", "done", "failed", "best " + comparison.metric, "trial", "median",
-               "trial time", "took"});
+  Table table({"run",
+               "state",
+               {"done", 2},
+               {"failed", 3},
+               "best " + comparison.metric,
+               {"trial", 1},
+               {"median", 4},
+               {"trial time", 6},
+               {"took", 5}});
   for (const auto& each : comparison.runs) {
     const auto& record = each.run.record;
     table.add({record.name, each.run.state, fmt::format("{}", record.counts.done),

@@ -43,13 +43,6 @@ std::string number_or_dash(std::optional<double> value) {
   return value ? fmt::format("{:.6g}", *value) : "-";
 }
 
-/// Logarithmic where all are above 0 and span two powers of ten.
-bool spreads(const std::vector<double>& values) {
-  if (values.empty()) return false;
-  const auto [least, most] = std::ranges::minmax(values);
-  return least > 0 && most / least >= 100;
-}
-
 Section summary(const ReportedRun& run, os::Env& env) {
   const auto& record = run.record;
   const auto asked = engine::asked_of(record);
@@ -107,44 +100,18 @@ Result<Section> failures(const ReportedRun& run) {
   return section;
 }
 
-Plot history(const ReportedRun& run) {
-  const auto& goal = *run.program.goal;
-  Plot plot{.title = fmt::format("{} of each trial, and the best so far", goal.metric),
-            .x = {"trial"},
-            .y = {.name = goal.metric, .cut = goal.maximize ? Axis::Cut::low : Axis::Cut::high}};
-  Plot::Line best{.name = "best so far", .points = {}, .steps = true};
-  std::vector<double> scores;
-  for (const auto& task : run.tasks) {
-    const auto score = engine::score_of(task, run.program);
-    if (!score) continue;
-    const auto at = static_cast<double>(task.number.value);
-    scores.push_back(*score);
-    plot.points.push_back({at, *score});
-    const bool better = best.points.empty() || (goal.maximize ? *score > best.points.back().y
-                                                              : *score < best.points.back().y);
-    if (better) best.points.push_back({at, *score});
-  }
-  if (!best.points.empty()) best.points.push_back({plot.points.back().x, best.points.back().y});
-  plot.lines.push_back(std::move(best));
-  plot.y.is_log = spreads(scores);
-  return plot;
-}
-
 Result<Plot> learning_curves(const ReportedRun& run, const engine::Order& order) {
-  const auto& goal = *run.program.goal;
-  Plot plot{.title = fmt::format("Learning curves of the best trials: {}", goal.metric),
-            .x = {"report"},
-            .y = {goal.metric}};
+  std::vector<engine::Curve> curves;
   for (const auto* task : order) {
-    if (plot.lines.size() == kMostCurvesOfReport || !engine::score_of(*task, run.program)) break;
+    if (curves.size() == kMostCurvesOfReport || !engine::score_of(*task, run.program)) break;
     BERTH_ASSIGN(const auto metrics, run.context.store->metrics(run.record.id, task->number));
-    Plot::Line line{.name = task->label, .points = {}};
+    engine::Curve curve{.label = task->label, .values = {}};
     for (const auto& metric : metrics)
-      if (metric.token == task->token && metric.name == goal.metric)
-        line.points.push_back({static_cast<double>(line.points.size() + 1), metric.value});
-    if (line.points.size() > 1) plot.lines.push_back(std::move(line));
+      if (metric.token == task->token && metric.name == run.program.goal->metric)
+        curve.values.push_back(metric.value);
+    if (curve.values.size() > 1) curves.push_back(std::move(curve));
   }
-  return plot;
+  return curves_plot(curves, run.program);
 }
 
 Table leading_trials(const engine::Order& order) {
@@ -208,7 +175,7 @@ Result<std::vector<Section>> search_sections(const ReportedRun& run) {
       result.parts.emplace_back(Text{
           fmt::format("{} trials are on the Pareto front: no other trial is better in all goals.",
                       front.size())});
-    result.parts.emplace_back(history(run));
+    result.parts.emplace_back(history_plot(run.tasks, run.program));
     BERTH_ASSIGN(auto curves, learning_curves(run, order));
     result.parts.emplace_back(std::move(curves));
   }

@@ -13,7 +13,7 @@ namespace berth::render {
 namespace {
 
 Table runs_table(const std::vector<engine::ShownRun>& runs, Wall now) {
-  Table table({"run", "state", "tasks", "age", "took"});
+  Table table({"run", "state", {"tasks", Column::kCut}, {"age", 1}, {"took", 2}});
   for (const auto& run : runs) {
     const auto& record = run.record;
     const bool timed = record.started && record.ended;

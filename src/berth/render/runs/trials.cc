@@ -34,12 +34,16 @@ Table trials_table(const engine::Order& trials, const experiment::Program& progr
     if (metrics.size() < kMostMetrics) engine::add_new(metrics, name);
 
   std::vector<Column> head{"task"};
-  head.insert(head.end(), params.begin(), params.end());
-  head.insert(head.end(), metrics.begin(), metrics.end());
+  // The goal stays; of the others the last ones are left out first, the metrics before the values.
+  for (std::size_t i = 0; i < params.size(); ++i)
+    head.emplace_back(params[i], static_cast<int>(i) + 2);
+  for (std::size_t i = 0; i < metrics.size(); ++i)
+    head.emplace_back(metrics[i], i == 0 ? 0 : static_cast<int>(kMostParams + i) + 2);
   const engine::Order best = engine::front_of(trials, program);
   const std::set<const store::TaskRecord*> front(best.begin(), best.end());
   if (!front.empty()) head.emplace_back("front");
-  head.insert(head.end(), {"time", "state"});
+  head.emplace_back("time", 1);
+  head.emplace_back("state", Column::kCut);
   Table table(head);
   for (const auto* task : trials) {
     if (most > 0 && most-- == 1 && trials.back() != task) break;

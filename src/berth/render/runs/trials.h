@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "berth/engine/queries/queries.h"
+#include "berth/render/document.h"
 #include "berth/render/table.h"
 
 namespace berth::render {
@@ -17,8 +18,14 @@ Table trials_table(const engine::Order& trials, const experiment::Program& progr
 /// task,state,…,params.lr,…,metrics.loss,…. An apostrophe precedes text that a spreadsheet would
 /// run as a formula, unless `raw`.
 std::string trials_csv(const store::RunRecord& run, const engine::Order& trials, bool raw);
-/// A chart of the finished trials' scores by trial number, at most 80 columns wide; "" with fewer
-/// than three of them. With many, the worst quarter may lie beyond the edge, where it is drawn.
+/// The finite scores of the finished trials by trial number, and the line of the best so far. The
+/// program has a goal.
+Plot history_plot(const std::vector<store::TaskRecord>& tasks, const experiment::Program& program);
+/// The learning curves, a line each. The program has a goal.
+Plot curves_plot(const std::vector<engine::Curve>& curves, const experiment::Program& program);
+/// history_plot() as text: the finished trials' scores by trial number, at most 80 columns wide; ""
+/// with fewer than three of them. With many, the worst quarter may lie beyond the edge, where it is
+/// drawn.
 std::string score_chart(const std::vector<store::TaskRecord>& tasks,
                         const experiment::Program& program);
 /// The finished trials' scores by the value of a parameter: along an axis (logarithmic where the
@@ -26,7 +33,8 @@ std::string score_chart(const std::vector<store::TaskRecord>& tasks,
 /// than three of them.
 std::string scatter_chart(const std::vector<store::TaskRecord>& tasks,
                           const experiment::Program& program, const std::string& parameter);
-/// At most nine learning curves, the leading trial first; "" where none has two reports.
+/// curves_plot() as text: at most nine learning curves, the leading trial first; "" where none has
+/// two reports.
 std::string curve_chart(const std::vector<engine::Curve>& curves,
                         const experiment::Program& program);
 

@@ -5,6 +5,7 @@
 
 #include "berth/base/text.h"
 #include "berth/os/log.h"
+#include "berth/os/spawn.h"
 
 namespace berth::run {
 namespace {

@@ -1,7 +1,6 @@
 #include "berth/run/drive/images.h"
 
 #include <algorithm>
-#include <array>
 #include <csignal>
 #include <set>
 
@@ -9,6 +8,7 @@
 #include "berth/base/units.h"
 #include "berth/base/url.h"
 #include "berth/exec/container.h"
+#include "berth/os/child_process.h"
 #include "berth/run/flows/delivery.h"
 #include "berth/run/flows/flow_run.h"
 
@@ -34,39 +34,27 @@ Result<EngineEnd> run_engine(os::Env& env, std::vector<std::string> argv, Durati
   spec.argv = std::move(argv);
   spec.environment = env.environment();
   spec.directory = "/";
-  BERTH_ASSIGN(os::Child child, env.spawn(spec));
   EngineEnd end;
-  std::size_t told = 0;
-  const auto read = [&](os::Fd& fd, std::string& into) {
-    os::ReadBuffer buffer;
-    while (fd) {
-      const auto got = env.read_some(fd, buffer);
-      if (got && !*got) return;
-      if (!got || **got == 0) return fd.reset();
-      if (into.size() < kSaidMost) into.append(buffer.data(), **got);
-    }
-  };
-  const int stops = env.stop_signals();
-  const Mono until = env.now() + most;
-  for (;;) {
-    std::array watches{os::Watch{.fd = child.exited.number()}, os::Watch{.fd = child.out.number()},
-                       os::Watch{.fd = child.err.number()}};
-    const auto waited = env.wait(watches, until);
-    read(child.out, end.out);
-    read(child.err, end.err);
-    for (std::size_t stop; line && (stop = end.err.find('\n', told)) != std::string::npos;
-         told = stop + 1)
-      line(end.err.substr(told, stop - told));
-    BERTH_ASSIGN(const auto status, env.reap(child));
-    if (status) {
-      end.good = status->signal == 0 && status->code == 0;
-      return end;
-    }
-    if (waited && env.stop_signals() == stops && env.now() < until) continue;
-    (void)env.signal_group(child.pid, SIGKILL);
-    if (env.stop_signals() != stops) return fail(ErrorKind::interrupted, "{}: stopped", name);
+  std::size_t reported = 0;
+  const auto status = os::run_child(
+      env, spec,
+      [&](os::ChildProcess::Stream stream, std::string_view text) {
+        const bool is_error = stream == os::ChildProcess::Stream::err;
+        auto& into = is_error ? end.err : end.out;
+        if (into.size() < kSaidMost) into.append(text);
+        if (!is_error || !line) return;
+        for (std::size_t stop; (stop = end.err.find('\n', reported)) != std::string::npos;
+             reported = stop + 1)
+          line(end.err.substr(reported, stop - reported));
+      },
+      env.now() + most);
+  if (!status && status.error().kind == ErrorKind::interrupted)
+    return std::unexpected(within(name, status.error()));
+  if (!status && status.error().kind == ErrorKind::busy)
     return fail(ErrorKind::busy, "{}: no answer within {}", name, format_duration(most));
-  }
+  if (!status) return std::unexpected(status.error());
+  end.good = status->signal == 0 && status->code == 0;
+  return end;
 }
 
 /// An image in a file is what that holds.
