@@ -292,11 +292,8 @@ Status Agent::welcome(Session& session, Hello hello) {
 void Agent::start(exec::Launch launch) {
   if (!known_.try_emplace(launch.token, Known{launch.task}).second) return;
   if (keeps_until_)
-    return publish(exec::Ended{.task = launch.task,
-                               .token = launch.token,
-                               .cause = exec::Cause::worker_lost,
-                               .exit_code = {},
-                               .detail = "the lease of its worker had ended"});
+    return publish(exec::ended_as(exec::Cause::worker_lost, launch.task, launch.token,
+                                  "the lease of its worker had ended"));
   launch.surroundings = environment_;
   worker_->send(std::move(launch));
   os::failpoint("agent launched");

@@ -1,6 +1,7 @@
 #include "berth/agent/guard.h"
 
 #include <algorithm>
+#include <array>
 
 #include "berth/base/backoff.h"
 #include "berth/base/text.h"

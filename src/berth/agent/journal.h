@@ -14,7 +14,6 @@
 #include <cstdint>
 #include <deque>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "berth/agent/protocol/protocol.h"

@@ -32,7 +32,6 @@ inline std::string commands_directory(const std::string& directory) {
 
 // In a lease directory: that of an alloc which another machine leased here.
 
-/// The directory of the alloc's agent.
 inline std::string agent_directory(const std::string& lease_directory) {
   return lease_directory + "/agent";
 }

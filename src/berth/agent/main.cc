@@ -6,7 +6,6 @@
 #include <fmt/core.h>
 #include <unistd.h>
 
-#include <array>
 #include <cstdio>
 #include <exception>
 #include <span>

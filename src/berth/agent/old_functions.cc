@@ -4,7 +4,6 @@
 #include <sys/random.h>
 
 #include <cstdint>
-#include <cstdlib>
 
 #ifdef __x86_64__
 extern "C" double first_hypot(double x, double y);

@@ -8,7 +8,6 @@
 #include "berth/agent/protocol/protocol.h"
 #include "berth/agent/startup.h"
 #include "berth/base/text.h"
-#include "berth/base/units.h"
 #include "berth/error.h"
 #include "berth/exec/leftovers.h"
 #include "berth/fileset/fileset.h"
@@ -105,8 +104,6 @@ Result<MachineOffer> Pool::offer() {
                     .system = system_of(env_),
                     .free = std::move(offers.front().free),
                     .total = std::move(offers.front().total),
-                    .devices = {},
-                    .holders = {},
                     .notes = notes_};
   for (const auto& device : devices_->topology.devices) told.devices.push_back(device.model);
   for (const auto& entry : entries)

@@ -4,7 +4,6 @@
 
 #include <csignal>
 
-#include "berth/base/rng.h"
 #include "berth/testing/agent.h"
 
 namespace berth::agent {

@@ -1,7 +1,6 @@
 #include "berth/api/autoscale_metrics.h"
 
 #include <cmath>
-#include <tuple>
 #include <vector>
 
 #include "berth/base/exposition.h"
@@ -106,8 +105,7 @@ std::string planned_metrics(const fleet::System& system, std::string_view name_s
                            .accelerator = server.desired.accelerator,
                            .is_known = true,
                            .current = server.current.replicas,
-                           .desired = server.desired.replicas,
-                           .reason = {}});
+                           .desired = server.desired.replicas});
   Exposition out;
   if (!decisions.empty()) add_replicas(out, decisions, "wva_", name_space);
   return out.take();

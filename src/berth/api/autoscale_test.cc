@@ -1,7 +1,6 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <limits>
 
 #include "berth/api/autoscale_metrics.h"
 #include "berth/api/control_loop.h"

@@ -129,6 +129,12 @@ struct Calls {
     BERTH_TRY(fleet::put(planner.system_.*Kind::kEntries, name, std::move(entry)));
     return answer;
   }
+  /// Answers with a part of an entry.
+  template <Result<Json> (*kPart)(const System&, const Words&)>
+  static Result<Json> get_part(Planner& planner, const Words& words, const std::string&) {
+    const std::shared_lock lock(planner.mutex_);
+    return kPart(planner.system_, words);
+  }
   static Result<Json> get_accelerators(Planner& planner, const Words&, const std::string&) {
     BERTH_ASSIGN(Json all, get_all<Accelerators>(planner, {}, {}));
     return std::move(all.at(Accelerators::kList));
@@ -187,10 +193,6 @@ struct Calls {
     return only(with(&System::models, {{words.at(0), std::move(model)}}), Models::kData,
                 Models::kList);
   }
-  static Result<Json> get_performance(Planner& planner, const Words& words, const std::string&) {
-    const std::shared_lock lock(planner.mutex_);
-    return performance_of(planner.system_, words);
-  }
   static Result<Json> remove_performance(Planner& planner, const Words& words, const std::string&) {
     const std::unique_lock lock(planner.mutex_);
     BERTH_ASSIGN(Json removed, performance_of(planner.system_, words));
@@ -219,10 +221,6 @@ struct Calls {
     known.targets = {{words.at(1), target}};
     const System part = with(&System::classes, {{words.at(0), std::move(known)}});
     return only(part, Classes::kData, Classes::kList).at("modelTargets").at(0);
-  }
-  static Result<Json> get_target(Planner& planner, const Words& words, const std::string&) {
-    const std::shared_lock lock(planner.mutex_);
-    return target_of(planner.system_, words);
   }
   static Result<Json> remove_target(Planner& planner, const Words& words, const std::string&) {
     const std::unique_lock lock(planner.mutex_);

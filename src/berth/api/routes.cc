@@ -26,7 +26,7 @@ std::optional<std::vector<std::string>> parts_in(std::string_view pattern,
   std::vector<std::string> parts;
   for (std::size_t i = 0; i < own.size(); ++i)
     if (own[i].starts_with('{'))
-      parts.push_back(decoded(path[i]));
+      parts.push_back(percent_decoded(path[i]));
     else if (own[i] != path[i])
       return std::nullopt;
   return parts;
@@ -67,23 +67,6 @@ Reply answer(std::span<const Route> routes, const Request& request) {
   return reply;
 }
 
-std::string decoded(std::string_view part) {
-  const auto digit = [](char c) {
-    return c >= '0' && c <= '9'   ? c - '0'
-           : c >= 'a' && c <= 'f' ? c - 'a' + 10
-           : c >= 'A' && c <= 'F' ? c - 'A' + 10
-                                  : -1;
-  };
-  std::string text;
-  for (std::size_t i = 0; i < part.size(); ++i) {
-    const bool is_escape =
-        part[i] == '%' && i + 2 < part.size() && digit(part[i + 1]) >= 0 && digit(part[i + 2]) >= 0;
-    text += is_escape ? static_cast<char>(digit(part[i + 1]) * 16 + digit(part[i + 2])) : part[i];
-    if (is_escape) i += 2;
-  }
-  return text;
-}
-
 Result<std::vector<std::pair<std::string, std::string>>> read_query(std::string_view query,
                                                                     std::string_view names) {
   const auto known = words(names);
@@ -96,7 +79,7 @@ Result<std::vector<std::pair<std::string, std::string>>> read_query(std::string_
         each.size() > kLongestValue)
       return fail(ErrorKind::usage, "'{}': expected NAME=VALUE of {}", clip(each),
                   names.empty() ? "nothing" : names);
-    values.emplace_back(name, decoded(each.substr(equals + 1)));
+    values.emplace_back(name, percent_decoded(each.substr(equals + 1)));
   }
   return values;
 }

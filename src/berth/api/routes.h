@@ -82,8 +82,6 @@ Match match(std::span<const Route> routes, std::string_view method, std::string_
 /// these takes its method. It does not look at roles.
 Reply answer(std::span<const Route> routes, const Request& request);
 
-/// "%2F" is a slash.
-std::string decoded(std::string_view part);
 /// The query's NAME=VALUE, decoded, in their order. usage: there is one that `names` lacks.
 Result<std::vector<std::pair<std::string, std::string>>> read_query(std::string_view query,
                                                                     std::string_view names);

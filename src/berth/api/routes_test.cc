@@ -1,5 +1,7 @@
 #include "berth/api/routes.h"
 
+#include "berth/base/url.h"
+
 #include <gtest/gtest.h>
 
 #include "berth/base/text.h"
@@ -55,7 +57,7 @@ TEST(Routes, AQueryHasTheNamesOfItsRouteAndNoOthers) {
 }
 
 TEST(Routes, DecodingKeepsWhatIsNoEscape) {
-  EXPECT_EQ(decoded("%2f%2F%zz%4%"), "//%zz%4%");
+  EXPECT_EQ(percent_decoded("%2f%2F%zz%4%"), "//%zz%4%");
 }
 
 TEST(Routes, AFailureSaysTheSameForClientsOfTheReference) {

@@ -11,7 +11,6 @@
 // pure and does not fail.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <span>

@@ -4,7 +4,7 @@
 
 namespace berth {
 
-std::string ranges_text(const std::vector<int>& numbers) {
+std::string ranges_text(std::span<const int> numbers) {
   std::string text;
   for (std::size_t i = 0; i < numbers.size();) {
     std::size_t last = i;

@@ -1,12 +1,12 @@
 // Numbers as ranges. Pure.
 #pragma once
 
+#include <span>
 #include <string>
-#include <vector>
 
 namespace berth {
 
 /// Ascending numbers with their ranges, such as "0-3,8".
-std::string ranges_text(const std::vector<int>& numbers);
+std::string ranges_text(std::span<const int> numbers);
 
 }  // namespace berth

@@ -130,13 +130,7 @@ Result<Url> parse_url(std::string_view text) {
 std::string file_name(const Url& url) {
   const std::string path = url.scheme == "s3" ? url.path : url.path.substr(0, url.path.find('?'));
   const std::string raw = path.substr(path.rfind('/') + 1);
-  std::string name;
-  for (std::size_t i = 0; i < raw.size(); ++i) {
-    const bool escape = url.scheme != "s3" && raw[i] == '%' && i + 2 < raw.size() &&
-                        hex_value(raw[i + 1]) >= 0 && hex_value(raw[i + 2]) >= 0;
-    name += escape ? static_cast<char>(hex_value(raw[i + 1]) * 16 + hex_value(raw[i + 2])) : raw[i];
-    if (escape) i += 2;
-  }
+  std::string name = url.scheme == "s3" ? raw : percent_decoded(raw);
   const auto unsafe = [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == '/'; };
   if (std::ranges::any_of(name, unsafe) || valid_utf8(name) != name) name = raw;
   if (name.empty() || name == "." || name == "..") return "index";
@@ -170,6 +164,18 @@ std::string without_secrets(std::string_view text, std::string_view mark) {
 std::string shown(std::string_view url) {
   const std::string safe = without_secrets(url);
   return clip(std::string_view(safe).substr(0, safe.find('#')), 300);
+}
+
+std::string percent_decoded(std::string_view text) {
+  std::string bytes;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const bool is_escape = text[i] == '%' && i + 2 < text.size() && hex_value(text[i + 1]) >= 0 &&
+                           hex_value(text[i + 2]) >= 0;
+    bytes += is_escape ? static_cast<char>(hex_value(text[i + 1]) * 16 + hex_value(text[i + 2]))
+                       : text[i];
+    if (is_escape) i += 2;
+  }
+  return bytes;
 }
 
 std::string percent_encoded(std::string_view text, std::string_view kept) {

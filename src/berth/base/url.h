@@ -36,5 +36,7 @@ std::string without_secrets(std::string_view text, std::string_view mark = "…"
 std::string shown(std::string_view url);
 /// The text with all bytes but letters, digits and "-_.~" (and those of `kept`) as %XX.
 std::string percent_encoded(std::string_view text, std::string_view kept = "");
+/// The text with every %XX as its byte; any other '%' stays.
+std::string percent_decoded(std::string_view text);
 
 }  // namespace berth

@@ -4,11 +4,9 @@
 
 #include <deque>
 #include <functional>
-#include <optional>
 #include <string>
-#include <vector>
 
-#include "berth/engine/runs/observer.h"
+#include "berth/engine/runs/drive.h"
 #include "berth/os/loop.h"
 
 namespace berth::cli {

@@ -10,7 +10,6 @@
 
 namespace berth::cli {
 
-/// An option or a positional.
 struct OptionHelp {
   std::string names;  ///< "-f,--follow", or "RUN" for a positional.
   std::string value;  ///< The placeholder of its value, such as "FILE"; "" for a flag.
@@ -33,7 +32,6 @@ struct CommandHelp {
   bool hidden = false;
 };
 
-/// Describes one command.
 CommandHelp describe(const Command& command);
 /// Describes all commands but the hidden ones; berth itself comes first.
 std::vector<CommandHelp> describe(std::span<const Command> commands);

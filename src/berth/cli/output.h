@@ -27,15 +27,22 @@ class Output {
  public:
   void add_to(Options& options) { options.json(is_json_); }
 
-  template <typename Result>
-  void print(const Result& result) const {
-    const render::Shown<Result> shown{result};
+  template <typename Value>
+  void print(const Value& result) const {
+    const render::Shown<Value> shown{result};
     cli::print(is_json_ ? to_json(shown) : to_text(shown, view()));
   }
   /// Prints a result whose text is that of `make_text`.
-  template <typename Result, typename MakeText>
-  void print(const Result& result, const MakeText& make_text) const {
-    cli::print(is_json_ ? to_json(render::Shown<Result>{result}) : make_text());
+  template <typename Value, typename MakeText>
+  void print(const Value& result, const MakeText& make_text) const {
+    cli::print(is_json_ ? to_json(render::Shown<Value>{result}) : make_text());
+  }
+  /// Prints the result. Returns the exit code 0, or the error instead of the result.
+  template <typename Value>
+  Result<int> print_or_fail(const Result<Value>& result) const {
+    if (!result) return std::unexpected(result.error());
+    print(*result);
+    return 0;
   }
   /// Prints a line for people on standard output; --json leaves it out.
   void note(std::string_view text) const {

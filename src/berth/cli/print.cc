@@ -80,6 +80,12 @@ int terminal_width() {
   return known ? size.ws_col : kUnknown;
 }
 
+Status print_to(os::Env& env, const std::string& file, const std::string& text) {
+  if (!file.empty() && file != "-") return env.replace_user_file(file, text);
+  print(text);
+  return {};
+}
+
 int print_errno() {
   return failed_print;
 }

@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include "berth/os/env.h"
 #include "berth/render/table.h"
 
 namespace berth::cli {
@@ -13,6 +14,8 @@ namespace berth::cli {
 /// end.
 void print(std::string_view text);
 void print_error(std::string_view text);  ///< Writes to standard error.
+/// Replaces the file atomically; "" and "-" are standard output.
+Status print_to(os::Env& env, const std::string& file, const std::string& text);
 /// Write bytes as they are: output of tasks, and what moves the cursor.
 void print_exact(std::string_view bytes);
 void print_exact_error(std::string_view bytes);

@@ -6,7 +6,6 @@
 #include <cstring>
 #include <exception>
 
-#include "berth/base/text.h"
 #include "berth/os/log.h"
 
 namespace berth::cli {

@@ -7,8 +7,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <climits>
-#include <cstdio>
 
 #include "berth/base/text.h"
 #include "berth/base/units.h"

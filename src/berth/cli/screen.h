@@ -7,7 +7,7 @@
 #include <string>
 
 #include "berth/cli/answering.h"
-#include "berth/engine/runs/observer.h"
+#include "berth/engine/runs/drive.h"
 #include "berth/os/loop.h"
 
 namespace berth::cli {

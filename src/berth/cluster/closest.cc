@@ -1,8 +1,6 @@
 #include <algorithm>
 #include <tuple>
 
-#include "berth/base/backoff.h"
-#include "berth/base/text.h"
 #include "berth/cluster/cluster.h"
 #include "berth/machine/machine.h"
 
@@ -11,8 +9,6 @@ namespace {
 
 constexpr std::int64_t kLeastUsableCpu = 1000;        // a core
 constexpr std::int64_t kLeastUsableMem = 64LL << 20;  // bytes
-constexpr int kTries = 4;
-constexpr Backoff kAskAgain{std::chrono::milliseconds(20), std::chrono::seconds(3)};
 
 /// The wish `count` times over; nullopt when that overflows, or has parts of devices in it, of
 /// which two are not one twice as large, or devices that are there but once.
@@ -100,51 +96,6 @@ Result<Choice> closest(std::span<const Offer> offers, const Wish& wish) {
   if (!offers.empty() && !possible && refusal)
     return fail(ErrorKind::impossible, "{}", refusal->message);
   return fail(ErrorKind::busy, "{}", refusal ? refusal->message : "no machine offers resources");
-}
-
-Result<Alloc> take_closest(Pool& pool, const Wish& wish) {
-  Result<Alloc> taken = fail(ErrorKind::busy, "no machine offers resources");
-  for (int i = 0; i < kTries; ++i) {
-    BERTH_ASSIGN(const auto offers, pool.offers());
-    BERTH_ASSIGN(const auto choice, closest(offers, wish));
-    taken = pool.accept(offers[choice.offer], choice.part, wish.labels);
-    if (taken || taken.error().kind != ErrorKind::busy) return taken;
-  }
-  return taken;
-}
-
-namespace {
-
-class StaticCluster final : public Cluster {
- public:
-  StaticCluster(os::Env& env, Pool& pool) : env_(env), pool_(pool) {}
-  Result<std::vector<Offer>> offers() override { return pool_.offers(); }
-  Result<Alloc> accept(const Offer& offer, const std::optional<machine::Request>& part,
-                       const Labels& labels) override {
-    return pool_.accept(offer, part, labels);
-  }
-  Result<std::optional<Mono>> keepalive(AllocId id) override { return pool_.keepalive(id); }
-  Result<Alloc> inspect(AllocId id) override { return pool_.inspect(id); }
-  Status free(AllocId id) override { return pool_.free(id); }
-  Result<bool> others_wait(std::int64_t priority) override { return pool_.others_wait(priority); }
-
-  Result<Alloc> allocate(const Wish& wish) override {
-    auto alloc = take_closest(pool_, wish);
-    refusals_ = alloc ? 0 : refusals_ + 1;
-    return alloc;
-  }
-  Mono retry_at() override { return env_.now() + kAskAgain.pause(refusals_, env_.random()); }
-
- private:
-  os::Env& env_;
-  Pool& pool_;
-  int refusals_ = 0;  // in a row
-};
-
-}  // namespace
-
-std::unique_ptr<Cluster> static_cluster(os::Env& env, Pool& pool) {
-  return std::make_unique<StaticCluster>(env, pool);
 }
 
 }  // namespace berth::cluster

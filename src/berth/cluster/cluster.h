@@ -100,11 +100,6 @@ struct Choice {
 /// Of the offers with room for `min`, the one that leaves the least behind. Failure: busy, where
 /// none has room now; impossible, where none would have room if all of it were free.
 Result<Choice> closest(std::span<const Offer> offers, const Wish& wish);
-/// Accepts the closest offer of a pool; where somebody else was quicker it tries a few times more.
-Result<Alloc> take_closest(Pool& pool, const Wish& wish);
-
-/// A cluster of any pool, which does not grow. The pool outlives it.
-std::unique_ptr<Cluster> static_cluster(os::Env& env, Pool& pool);
 
 /// The name of the run that the labels say the alloc is for: "digits-3".
 std::string name_of(const Labels& labels);

@@ -36,24 +36,20 @@ std::int64_t cores(const Alloc& alloc) {
 struct World {
   explicit World(const std::string& kind) {
     (void)env.make_directory("/ledger", 0700);
-    pool.add(block_of(4, 8 * kGiB));
     const auto local = [this] {
       return std::make_unique<LocalCluster>(env, *machine::Ledger::open(env, "/ledger"), [] {
         return Result<machine::Host>({.total = block_of(4, 8 * kGiB)});
       });
     };
     if (kind == "local") cluster = local();
-    if (kind == "static") cluster = static_cluster(env, pool);
     if (kind == "traced") cluster = tracing(env, local(), "/trace.json");
-    if (kind == "elastic") {
-      elastic.emplace(env, FakePool::Options{.most = 1});
-      cluster = static_cluster(env, *elastic);
-      elastic->add(block_of(4, 8 * kGiB));
+    if (kind == "pool") {
+      auto pool = std::make_unique<FakePool>(env, FakePool::Options{});
+      pool->add(block_of(4, 8 * kGiB));
+      cluster = std::move(pool);
     }
   }
   os::FakeEnv env{1};
-  FakePool pool{env, {}};
-  std::optional<FakePool> elastic;
   std::unique_ptr<Cluster> cluster;
 };
 
@@ -62,8 +58,7 @@ class ClusterTest : public testing::TestWithParam<const char*> {
   World world_{GetParam()};
   Cluster& cluster_ = *world_.cluster;
 };
-INSTANTIATE_TEST_SUITE_P(Contract, ClusterTest,
-                         testing::Values("local", "static", "traced", "elastic"),
+INSTANTIATE_TEST_SUITE_P(Contract, ClusterTest, testing::Values("local", "traced", "pool"),
                          [](const auto& test) { return std::string(test.param); });
 
 TEST_P(ClusterTest, GivesWhatIsThereAndNoMore) {
@@ -231,21 +226,14 @@ class Contested final : public FakePool {
   }
 };
 
-TEST(Static, TriesAgainWhenAnotherWasQuicker) {
+TEST(FakePool, TriesAgainWhenAnotherWasQuicker) {
   os::FakeEnv env(1);
   Contested pool(env, {});
   pool.add(block_of(4, 8 * kGiB));
-  const auto cluster = static_cluster(env, pool);
   pool.quicker = 3;
-  EXPECT_TRUE(cluster->allocate(wish(1)));
+  EXPECT_TRUE(pool.allocate(wish(1)));
   pool.quicker = 4;
-  EXPECT_EQ(cluster->allocate(wish(1)).error().message, "another was quicker");
-  const Duration first = cluster->retry_at() - env.now();
-  for (int i = 0; i < 5; ++i) {
-    pool.quicker = 4;
-    EXPECT_FALSE(cluster->allocate(wish(1)));
-  }
-  EXPECT_GT(cluster->retry_at() - env.now(), 4 * first) << "less and less often";
+  EXPECT_EQ(pool.allocate(wish(1)).error().message, "another was quicker");
 }
 
 TEST(Local, WaitsInTurn) {

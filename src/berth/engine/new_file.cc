@@ -82,7 +82,6 @@ Result<Script> read_script(os::Env& env, const std::string& folder, const std::s
   return script;
 }
 
-/// The file and its text.
 Result<std::pair<NewFile, std::string>> first_file(os::Env& env, const std::string& folder,
                                                    const NewFileRequest& request) {
   BERTH_ASSIGN(const auto around, look_around(env, folder));

@@ -70,7 +70,7 @@ struct ContainerSpec {
   Environment host;               ///< The environment of the engine itself.
   Environment variables;          ///< What the process gets.
   machine::Block block;           ///< What the task was given.
-  std::string user;               ///< "1000:1000"; "" where podman maps the user id itself.
+  std::string user{};             ///< "1000:1000"; "" where podman maps the user id itself.
   bool init = false;              ///< Whether the engine has an init program for the container.
   /// A container that is no more than processes has its temporary files in a directory of this
   /// machine, and is shown the files of /dev that its GPUs need.

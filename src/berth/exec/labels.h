@@ -21,7 +21,6 @@ inline constexpr std::size_t kMostLabelName = 63, kMostLabelValue = 200;  // byt
 /// Field::error().
 Status set_label(std::string_view name, std::string_view value, Labels& labels);
 
-/// Reads the map's `labels`.
 Status read_labels(const Field& map, Labels& labels);
 
 /// "team=vision", as on a command line; it wins over an earlier one. usage: names the option.

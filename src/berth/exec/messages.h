@@ -119,17 +119,22 @@ struct Ended {
   TaskNumber task;
   Token token;
   Cause cause = Cause::ok;
-  std::optional<int> exit_code;  ///< Absent when the process was killed or never started.
-  int signal = 0;                ///< That killed the process; 0: none did.
-  std::string detail;            ///< A sentence for `berth why`; may be "".
-  Duration cpu{};                ///< User and system time.
-  std::int64_t peak_mem = 0;     ///< In bytes.
+  std::optional<int> exit_code{};  ///< Absent when the process was killed or never started.
+  int signal = 0;                  ///< That killed the process; 0: none did.
+  std::string detail{};            ///< A sentence for `berth why`; may be "".
+  Duration cpu{};                  ///< User and system time.
+  std::int64_t peak_mem = 0;       ///< In bytes.
   /// Its files found no room on the machine. Only a worker in the runner's process sets it.
   bool no_space = false;
   /// A Cancel or Abandon reached the attempt before its process had exited by itself.
   bool asked_to_end = false;
 };
 using FromWorker = std::variant<Started, Output, Metric, Notice, Ended>;
+
+/// The end of an attempt that has no exit code.
+inline Ended ended_as(Cause cause, TaskNumber task, Token token, std::string detail = "") {
+  return {.task = task, .token = token, .cause = cause, .detail = std::move(detail)};
+}
 
 inline std::string describe(const Ended& ended) {
   return describe(ended.cause, ended.exit_code, ended.signal);

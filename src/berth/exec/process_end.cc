@@ -171,7 +171,7 @@ void ProcessWorker::conclude(Process& process) {
     take(process, process.out_metrics.finish());
     take(process, process.err_metrics.finish());
   }
-  Ended ended{.task = process.task, .token = process.token, .exit_code = {}, .detail = {}};
+  Ended ended{.task = process.task, .token = process.token};
   ended.signal = exit.signal;
   ended.asked_to_end = process.verdict == Cause::stopped;
   if (exit.signal == 0) ended.exit_code = exit.code;

@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <csignal>
 
-#include "berth/base/units.h"
 #include "berth/exec/command.h"
 #include "berth/exec/environment.h"
 #include "berth/exec/long_command.h"
@@ -82,8 +81,7 @@ std::vector<ProcessWorker::Waiting>::iterator ProcessWorker::give_back(
   for (auto& other : waiting_)
     if (other.launch.behind == launch.token) other.launch.behind = launch.behind;
   unbegun_.add(launch.token, launch.behind);
-  pending_.emplace_back(Ended{
-      .task = launch.task, .token = launch.token, .cause = cause, .exit_code = {}, .detail = ""});
+  pending_.emplace_back(ended_as(cause, launch.task, launch.token));
   return waiting_.erase(at);
 }
 
@@ -103,12 +101,8 @@ void ProcessWorker::start_waiting(Mono now) {
 
 void ProcessWorker::launch(const Launch& launch) {
   const auto refuse = [&](const Error& error) {
-    pending_.emplace_back(
-        Ended{.task = launch.task,
-              .token = launch.token,
-              .cause = retryable(error.kind) ? Cause::short_of_means : Cause::cannot_start,
-              .exit_code = {},
-              .detail = error.message});
+    const Cause cause = retryable(error.kind) ? Cause::short_of_means : Cause::cannot_start;
+    pending_.emplace_back(ended_as(cause, launch.task, launch.token, error.message));
   };
   auto process = std::make_unique<Process>(*this);
   process->task = launch.task;

@@ -5,7 +5,6 @@
 #include <csignal>
 
 #include "berth/base/text.h"
-#include "berth/base/units.h"
 #include "berth/os/spawn.h"
 
 namespace berth::exec {
@@ -94,8 +93,7 @@ Result<std::unique_ptr<TaskContainer>> TaskContainer::make(os::Env& env, const L
                           .directory = spec.directory,
                           .host = host,
                           .variables = std::move(variables),
-                          .block = block,
-                          .user = {}};
+                          .block = block};
   const auto removal = removal_command(engine, contained.name);
   if (removal.empty()) {
     contained.temporary = spec.directory + kTemporary;

@@ -1,8 +1,8 @@
+#include <cmath>
+
 #include "berth/experiment/constraint.h"
 
 #include <gtest/gtest.h>
-
-#include <cmath>
 
 #include "berth/experiment/proposers/proposer.h"
 

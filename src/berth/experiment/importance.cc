@@ -21,7 +21,6 @@ constexpr std::uint8_t kAbsent = 63;
 constexpr std::size_t kSmallestLeaf = 3;
 constexpr int kDeepest = 24;
 
-/// A set of codes.
 using Codes = std::uint64_t;
 constexpr Codes only(std::size_t code) {
   return Codes{1} << code;

@@ -18,11 +18,7 @@ std::string under(const std::string& root, const std::string& path) {
 
 Result<Entry> entry_of(const std::string& root, os::TreeEntry found) {
   using From = os::TreeEntry::Kind;
-  Entry entry{.path = std::move(found.path),
-              .kind = {},
-              .digest = {},
-              .size = found.size,
-              .target = std::move(found.target)};
+  Entry entry{.path = std::move(found.path), .size = found.size, .target = std::move(found.target)};
   const auto refuse = [&](std::string_view because) {
     return fail(ErrorKind::invalid, "{}: {}", under(root, entry.path), because);
   };
@@ -54,8 +50,7 @@ Result<Fileset> list_files(const std::string& root, std::vector<os::TreeEntry> f
     fileset.entries.push_back(std::move(entry));
   }
   if (fileset.entries.empty())
-    fileset.entries.push_back(
-        {.path = ".", .kind = Entry::Kind::directory, .digest = {}, .target = {}});
+    fileset.entries.push_back({.path = ".", .kind = Entry::Kind::directory});
   std::ranges::sort(fileset.entries, {}, &Entry::path);
   std::ranges::sort(fileset.folders, {}, &Folder::path);
   return fileset;
@@ -106,8 +101,7 @@ void drop(Fileset& fileset, const std::vector<std::string>& gone) {
     return std::ranges::find(gone, entry.path) != gone.end();
   });
   if (fileset.entries.empty())
-    fileset.entries.push_back(
-        {.path = ".", .kind = Entry::Kind::directory, .digest = {}, .target = {}});
+    fileset.entries.push_back({.path = ".", .kind = Entry::Kind::directory});
 }
 
 Status read_whole(os::Env& env, const std::string& path, Entry& entry) {

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "berth/base/checked.h"
-#include "berth/base/text.h"
 #include "berth/base/units.h"
 #include "berth/fileset/paths.h"
 

@@ -16,7 +16,6 @@
 #include <memory>
 #include <optional>
 #include <set>
-#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_set>
@@ -36,9 +35,9 @@ struct Entry {
   enum class Kind : std::uint8_t { file, executable, directory, link };
   std::string path;  // relative to the root; "." is the root itself, and then the only entry
   Kind kind = Kind::file;
-  Digest digest;           // digest of a file's content
+  Digest digest{};         // digest of a file's content
   std::int64_t size = 0;   // bytes of a file
-  std::string target;      // target of a symbolic link, as it is written; it is never followed
+  std::string target{};    // target of a symbolic link, as it is written; it is never followed
   mode_t mode = kAnyMode;  // permission bits of a file or empty directory when it was captured
   /// Compares contents, not modes.
   bool operator==(const Entry& other) const {

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 
-#include "berth/base/rng.h"
 #include "berth/fileset/paths.h"
 
 namespace berth::fileset {

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "berth/base/text.h"
-
 namespace berth::fileset {
 namespace {
 

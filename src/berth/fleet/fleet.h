@@ -99,7 +99,6 @@ struct Percentiles {
 /// replica of each.
 enum class Role : std::uint8_t { whole, prefill, decode };
 std::string_view name(Role role);
-std::optional<Role> role(std::string_view name);
 
 /// What of targets a replica of the role is to meet: of one that prefills nothing for ITL, of one
 /// that decodes nothing for TTFT.
@@ -183,16 +182,11 @@ struct Options {
   bool operator==(const Options&) const = default;
 };
 
-/// The value of a name as documents and the command line spell it, in any case; nullopt: no such.
-std::optional<QueueModel> queue_model(std::string_view name);
-std::optional<StepForm> step_form(std::string_view name);
 std::string_view name(StepForm form);
-std::optional<Solver> solver(std::string_view name);
-std::optional<Saturation> saturation(std::string_view name);
 
 struct System {
   std::map<std::string, Accelerator> accelerators;
-  std::map<std::string, Capacity> capacities;  // by type; a type that is missing has none
+  std::map<std::string, Capacity> capacities{};  // by type; a type that is missing has none
   std::map<std::string, Model> models;
   std::map<std::string, ServiceClass> classes;
   std::map<std::string, Server> servers;

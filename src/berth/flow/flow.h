@@ -2,7 +2,6 @@
 // this:
 //
 //   read_flow(text)          the steps, checked on their own: keys, names, cycles, placeholders
-//   check_fits(flow, total)  whether every step fits the empty machine
 //   Graph::build(flow, world) the graph, checked for missing inputs and two writers of one output
 //   graph.take_ready()       the tasks that can run now; graph.spec(task) is one in full
 //   record(spec, digests)    what the task depends on, as text; its SHA-256 is the task's digest
@@ -227,10 +226,6 @@ using ReadFile = std::function<Result<std::string>(const std::string& path)>;
 /// Reads the text of a file named `file`; without `read` there are no others.
 Result<Flow> read_flow(std::string_view text, const std::string& file,
                        const FlowOptions& options = {}, const ReadFile& read = {});
-
-/// Checks that every step could run if all of `total` were free. Errors: invalid, with the first
-/// step that could not and the short resource.
-Status check_fits(const Flow& flow, const Resources& total);
 
 /// The caller's answers about files and environment. Paths are relative to the flow's folder, or
 /// absolute.

@@ -17,10 +17,18 @@ std::unexpected<Error> unknown(std::string_view option, std::string_view what,
                               : "it has " + join(known, ", "));
 }
 
-Words names_of(const Params& params) {
-  Words names;
-  for (const auto& param : params) names.push_back(param.first);
-  return names;
+/// Sets the parameter whose name follows the prefix.
+Status set_param(const std::string& name, std::string_view prefix, const Words& words,
+                 Params& params) {
+  const auto own = std::string_view(name).substr(prefix.size());
+  const auto param = std::ranges::find(params, own, &Params::value_type::first);
+  if (param == params.end()) {
+    Words known;
+    for (const auto& [each, value] : params) known.push_back(std::string(prefix) + each);
+    return unknown("--set", "parameter", name, known);
+  }
+  param->second = words;
+  return {};
 }
 
 /// The index of the step, by name.
@@ -47,32 +55,15 @@ Result<std::vector<std::size_t>> steps_named(const Flow& flow, std::string_view 
 }  // namespace
 
 Status set_params(const FlowOptions& options, std::string_view prefix, Params& params) {
-  for (const auto& [name, words] : options.set) {
-    const auto own = std::string_view(name).substr(std::min(prefix.size(), name.size()));
-    if (!name.starts_with(prefix) || own.contains('.')) continue;  // of a step
-    const auto param = std::ranges::find(params, own, &Params::value_type::first);
-    if (param == params.end()) {
-      Words known = names_of(params);
-      for (auto& each : known) each = std::string(prefix) + each;
-      return unknown("--set", "parameter", name, known);
-    }
-    param->second = words;
-  }
+  for (const auto& [name, words] : options.set)
+    if (name.starts_with(prefix) && !name.substr(prefix.size()).contains('.'))  // not of a step
+      BERTH_TRY(set_param(name, prefix, words, params));
   return {};
 }
 
 Status set_step_params(const FlowOptions& options, const std::string& step, Params& params) {
-  for (const auto& [name, words] : options.set) {
-    if (!name.starts_with(step + ".")) continue;
-    const auto own = std::string_view(name).substr(step.size() + 1);
-    const auto param = std::ranges::find(params, own, &Params::value_type::first);
-    if (param == params.end()) {
-      Words known = names_of(params);
-      for (auto& each : known) each = step + "." + each;
-      return unknown("--set", "parameter", name, known);
-    }
-    param->second = words;
-  }
+  for (const auto& [name, words] : options.set)
+    if (name.starts_with(step + ".")) BERTH_TRY(set_param(name, step + ".", words, params));
   return {};
 }
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "berth/base/text.h"
 #include "berth/base/units.h"
 #include "berth/flow/notation.h"
 

@@ -4,7 +4,6 @@
 #include <array>
 #include <filesystem>
 
-#include "berth/base/near_names.h"
 #include "berth/base/text.h"
 #include "berth/exec/fields.h"
 #include "berth/flow/advice.h"

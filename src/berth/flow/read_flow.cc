@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <ranges>
 
-#include "berth/base/text.h"
 #include "berth/exec/fields.h"
 #include "berth/flow/advice.h"
 #include "berth/flow/elsewhere.h"
@@ -139,18 +138,6 @@ Result<Flow> read_flow(std::string_view text, const std::string& file, const Flo
   BERTH_TRY(apply_options(options, flow));
   BERTH_TRY(check_cycles(flow));
   return flow;
-}
-
-Status check_fits(const Flow& flow, const Resources& total) {
-  for (const auto& step : flow.steps) {
-    const auto name = total.first_short(step.resources);
-    if (name.empty()) continue;
-    return fail(ErrorKind::invalid, "{}:{}: steps.{}.resources: {} requested; the machine has {}",
-                step.file, step.resources_line > 0 ? step.resources_line : step.line, step.name,
-                requested_text(name, step.resources.get(name)),
-                available_text(name, total.get(name)));
-  }
-  return {};
 }
 
 }  // namespace berth::flow

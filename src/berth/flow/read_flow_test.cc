@@ -273,18 +273,6 @@ TEST(ReadFlow, WhatTheWorldLacksAndTwoWriters) {
   expect_complaints(kCases, world);
 }
 
-TEST(ReadFlow, WhatNeverFits) {
-  const Flow flow = read("steps:\n  a: {run: x}\n  b:\n    run: x\n    resources:\n      gpu: 4\n");
-  Resources total;
-  total.set(Known::cpu, 8000);
-  total.set(Known::gpu, 1);
-  EXPECT_EQ(check_fits(flow, total).error(),
-            (Error{ErrorKind::invalid,
-                   "f.yaml:5: steps.b.resources: 4 GPUs requested; the machine has 1"}));
-  total.set(Known::gpu, 4);
-  EXPECT_TRUE(check_fits(flow, total));
-}
-
 TEST(ReadFlow, WrongConditions) {
   const auto with = [](std::string_view when) {
     return complaint(

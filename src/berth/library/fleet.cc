@@ -1,9 +1,6 @@
 // berth/fleet.h over the planner.
 #include "berth/fleet.h"
 
-#include <cmath>
-#include <type_traits>
-
 #include "berth/base/text.h"
 #include "berth/engine/fleets/fleet.h"
 #include "berth/fleet/solver/server_size.h"

@@ -3,6 +3,8 @@
 #include <cmath>
 #include <utility>
 
+#include "berth/fleet/model/names.h"
+
 namespace berth::library {
 namespace {
 
@@ -89,7 +91,7 @@ Result<fleet::Allocation> allocation_of(const Fleet::Allocation& allocation,
   to.utilisation = allocation.utilisation;
   BERTH_ASSIGN(to.load, load_of(allocation.load, like.load));
   if (!allocation.role.empty()) {
-    const auto role = fleet::role(allocation.role);
+    const auto role = fleet::choice(fleet::kRoleNames, allocation.role);
     if (!role)
       return fail(ErrorKind::invalid, "role: expected whole, prefill or decode, got '{}'",
                   allocation.role);
@@ -106,7 +108,7 @@ Result<fleet::Allocation> allocation_of(const Fleet::Allocation& allocation,
 fleet::Allocation priced(const Fleet::Allocation& allocation) {
   fleet::Allocation to;
   to.accelerator = allocation.accelerator;
-  to.role = fleet::role(allocation.role).value_or(fleet::Role::whole);
+  to.role = fleet::choice(fleet::kRoleNames, allocation.role).value_or(fleet::Role::whole);
   to.replicas = allocation.replicas;
   to.cost = allocation.cost;
   for (const auto& part : allocation.parts) to.parts.push_back(priced(part));

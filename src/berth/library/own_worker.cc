@@ -16,14 +16,6 @@ namespace {
 constexpr std::size_t kMostTold = 64U << 20;  // bytes of output that are not taken yet
 constexpr std::string_view kForgotten = "the cluster released it without reporting its end";
 
-exec::Ended ended_of(const exec::Launch& launch, exec::Cause cause, std::string detail) {
-  return {.task = launch.task,
-          .token = launch.token,
-          .cause = cause,
-          .exit_code = {},
-          .detail = std::move(detail)};
-}
-
 Attempt attempt_of(const exec::Launch& launch) {
   Attempt attempt{.id = launch.token.value,
                   .task = launch.request.holder,
@@ -169,7 +161,7 @@ void OwnWorker::send(const exec::ToWorker& message) {
 
 void OwnWorker::launch(const exec::Launch& launch) {
   const auto refuse = [&](exec::Cause cause, std::string why) {
-    pending_.emplace_back(ended_of(launch, cause, std::move(why)));
+    pending_.emplace_back(exec::ended_as(cause, launch.task, launch.token, std::move(why)));
   };
   if (launch.container.isolated())
     return refuse(exec::Cause::cannot_start, "a user-defined cluster does not run containers");
@@ -263,7 +255,8 @@ void OwnWorker::end(Entry at, const AttemptEnd& end) {
   const exec::Cause told = cause_of(end);
   const bool ours = running.verdict == exec::Cause::time_limit ||
                     (running.verdict == exec::Cause::stopped && told != exec::Cause::ok);
-  auto ended = ended_of(running.launch, ours ? running.verdict : told, end.detail);
+  auto ended = exec::ended_as(ours ? running.verdict : told, running.launch.task,
+                              running.launch.token, end.detail);
   ended.signal = end.signal;
   if (end.signal == 0 && !end.lost) ended.exit_code = end.exit_code;
   ended.cpu = end.cpu;
@@ -283,7 +276,8 @@ void OwnWorker::give_up(Entry at) {
   lost_ = Error{ErrorKind::io, at->second.attempt.task + ": " + why};
   const auto cause =
       at->second.verdict == exec::Cause::ok ? exec::Cause::stopped : at->second.verdict;
-  pending_.emplace_back(ended_of(at->second.launch, cause, why));
+  pending_.emplace_back(
+      exec::ended_as(cause, at->second.launch.task, at->second.launch.token, why));
   running_.erase(at);
 }
 

@@ -4,7 +4,6 @@
 
 #include <memory>
 #include <string>
-#include <vector>
 
 #include "berth/engine/runs/submission.h"
 #include "berth/exec/messages.h"

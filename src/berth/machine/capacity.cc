@@ -14,7 +14,6 @@
 #include "berth/base/checked.h"
 #include "berth/base/document.h"
 #include "berth/base/text.h"
-#include "berth/base/units.h"
 #include "berth/machine/enclosing_task.h"
 #include "berth/machine/groups/cgroup_paths.h"
 

@@ -51,7 +51,6 @@ std::string enclosing_task_note(os::Env& env);
 void narrow(Capacity& capacity, const Block& block);
 void narrow(std::vector<DeviceShare>& devices, const Block& block);
 
-/// The path of a task's ledger in a directory of ledgers.
 std::string task_ledger(const std::string& directory, const std::string& id);
 /// Removes ledgers of tasks whose workers are gone.
 void sweep_task_ledgers(os::Env& env, const std::string& directory);

@@ -1,6 +1,5 @@
 #include "berth/machine/pid_namespace.h"
 
-#include "berth/base/text.h"
 #include "berth/base/units.h"
 
 namespace berth::machine {

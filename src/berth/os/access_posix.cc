@@ -10,7 +10,6 @@
 #include <climits>
 #include <cstdlib>
 
-#include "berth/base/text.h"
 #include "berth/os/new_file_posix.h"
 #include "berth/os/spawn_posix.h"
 

@@ -11,7 +11,6 @@
 #include <climits>
 #include <cstdio>
 
-#include "berth/base/text.h"
 #include "berth/os/spawn_posix.h"
 
 namespace berth::os {

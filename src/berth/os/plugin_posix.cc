@@ -1,7 +1,5 @@
 #include <dlfcn.h>
 
-#include <array>
-
 #include "berth/os/plugin.h"
 
 namespace berth::os {

@@ -10,7 +10,6 @@
 
 #include <chrono>
 #include <cstdint>
-#include <cstring>
 
 #include "berth/os/spawn_posix.h"
 

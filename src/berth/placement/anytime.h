@@ -3,8 +3,6 @@
 // the best or says how much better one could be. Deterministic: the work is counted, not timed.
 #pragma once
 
-#include <optional>
-
 #include "berth/placement/scores.h"
 
 namespace berth::placement {

@@ -1,7 +1,6 @@
 #include "berth/placement/groups.h"
 
 #include <array>
-#include <bit>
 
 #include "berth/placement/subsets.h"
 

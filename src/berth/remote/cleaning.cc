@@ -5,7 +5,6 @@
 
 #include "berth/agent/protocol/connection.h"
 #include "berth/agent/protocol/line_stream.h"
-#include "berth/base/units.h"
 #include "berth/remote/ssh/ssh.h"
 
 namespace berth::remote {

@@ -71,7 +71,6 @@ Result<os::Fd> lock_for_edit(os::Env& env, const std::string& file) {
   }
 }
 
-/// The error of a change of the clusters file.
 std::unexpected<Error> cannot_write(const Error& error) {
   return std::unexpected(within("cannot write the clusters file", error));
 }

@@ -56,14 +56,6 @@ void relocate(std::string& text, const Moved& moved) {
   }
 }
 
-exec::Ended unstarted(const exec::Launch& launch, exec::Cause cause, std::string detail) {
-  return {.task = launch.task,
-          .token = launch.token,
-          .cause = cause,
-          .exit_code = {},
-          .detail = std::move(detail)};
-}
-
 }  // namespace
 
 std::unique_ptr<RemoteWorker> RemoteWorker::open(os::Env& env, RemoteWorkerOptions options) {
@@ -253,7 +245,7 @@ void RemoteWorker::drop(std::size_t staged, exec::Cause cause, std::string detai
 
 void RemoteWorker::refuse(const exec::Launch& launch, exec::Cause cause, std::string detail) {
   unbegun_.add(launch.token, launch.behind);
-  pending_.emplace_back(unstarted(launch, cause, std::move(detail)));
+  pending_.emplace_back(exec::ended_as(cause, launch.task, launch.token, std::move(detail)));
   wakes_.no_later_than(env_.now());
 }
 

@@ -4,7 +4,6 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -54,7 +53,7 @@ struct Bars {
     std::string text;
   };
   std::string title;
-  std::vector<Bar> bars;
+  std::vector<Bar> bars{};
 };
 /// Bars in rows over time, in seconds since the start of the first.
 struct Timeline {

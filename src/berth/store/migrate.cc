@@ -6,7 +6,6 @@
 #include <array>
 #include <set>
 
-#include "berth/base/text.h"
 #include "berth/store/postgres_session.h"
 #include "berth/store/sqlite_database.h"
 

@@ -13,7 +13,6 @@
 #include <vector>
 
 #include "berth/base/ids.h"
-#include "berth/base/result.h"
 #include "berth/base/time.h"
 #include "berth/store/records.h"
 #include "berth/store/row_sum.h"

@@ -10,7 +10,6 @@
 #include <cstring>
 #include <optional>
 #include <string_view>
-#include <type_traits>
 
 #include "berth/base/ids.h"
 #include "berth/base/time.h"

@@ -18,7 +18,6 @@
 
 namespace berth::store {
 
-/// The row of a run.
 struct RunRow {
   RunRecord record;               ///< Its specification is left empty: that is a row of its own.
   Token last_token;               ///< The token of the next attempt must be greater.

@@ -4,12 +4,10 @@
 
 #include <algorithm>
 #include <map>
-#include <memory>
 #include <vector>
 
 #include "berth/base/rng.h"
 #include "berth/base/text.h"
-#include "berth/base/units.h"
 #include "berth/remote/ec2/ec2_instances.h"
 #include "berth/testing/fake_env.h"
 

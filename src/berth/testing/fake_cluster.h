@@ -19,6 +19,19 @@ inline machine::Block block_of(std::int64_t cores, std::int64_t mem) {
   return block;
 }
 
+/// Accepts the closest offer of a pool; if another process was quicker, it tries a few times more.
+inline Result<Alloc> take_closest(Pool& pool, const Wish& wish) {
+  constexpr int kTries = 4;
+  Result<Alloc> taken = fail(ErrorKind::busy, "no machine offers resources");
+  for (int i = 0; i < kTries; ++i) {
+    BERTH_ASSIGN(const auto offers, pool.offers());
+    BERTH_ASSIGN(const auto choice, closest(offers, wish));
+    taken = pool.accept(offers[choice.offer], choice.part, wish.labels);
+    if (taken || taken.error().kind != ErrorKind::busy) return taken;
+  }
+  return taken;
+}
+
 class FakePool : public Cluster {
  public:
   struct Options {

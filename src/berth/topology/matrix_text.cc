@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "berth/base/ranges.h"
 #include "berth/topology/notation.h"
 #include "berth/topology/topology.h"
 
@@ -45,7 +46,7 @@ Rows cells_of(const Topology& topology) {
     for (std::size_t b = 0; b < count; ++b)
       row.push_back(a == b ? "X" : link_text(topology.link(a, b), false));
     for (const Nic& nic : topology.nics) row.emplace_back(name(nic.devices[a]));
-    row.push_back(device.cores.empty() ? "N/A" : cores_text(device.cores));
+    row.push_back(device.cores.empty() ? "N/A" : ranges_text(device.cores));
     row.push_back(device.numa < 0 ? "N/A" : fmt::format("{}", device.numa));
     const auto island = std::ranges::find_if(
         groups, [&](const auto& group) { return std::ranges::count(group, a) > 0; });

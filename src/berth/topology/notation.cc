@@ -3,7 +3,6 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <array>
 
 #include "berth/base/text.h"
 #include "berth/base/units.h"
@@ -86,18 +85,6 @@ std::optional<std::vector<int>> cores_of(std::string_view text) {
   std::ranges::sort(cores);
   cores.erase(std::ranges::unique(cores).begin(), cores.end());
   return cores;
-}
-
-std::string cores_text(std::span<const int> cores) {
-  std::string text;
-  for (std::size_t first = 0; first < cores.size();) {
-    std::size_t last = first;
-    while (last + 1 < cores.size() && cores[last + 1] == cores[last] + 1) ++last;
-    text += fmt::format("{}{}", text.empty() ? "" : ",", cores[first]);
-    if (last > first) text += fmt::format("-{}", cores[last]);
-    first = last + 1;
-  }
-  return text;
 }
 
 std::optional<int> gpu_index(std::string_view word) {

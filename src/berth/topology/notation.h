@@ -26,7 +26,6 @@ std::string link_text(const Link& link, bool with_generation);
 
 /// The cores of "0-31,64-95", ascending, each once and below 65536. "N/A" and "" have none.
 std::optional<std::vector<int>> cores_of(std::string_view text);
-std::string cores_text(std::span<const int> cores);
 
 /// The index in "GPU12"; at most four digits.
 std::optional<int> gpu_index(std::string_view word);

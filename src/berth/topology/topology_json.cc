@@ -5,6 +5,7 @@
 #include "berth/base/document.h"
 #include "berth/base/json.h"
 #include "berth/base/json_writer.h"
+#include "berth/base/ranges.h"
 #include "berth/base/text.h"
 #include "berth/base/units.h"
 #include "berth/topology/notation.h"
@@ -135,7 +136,7 @@ void write_device(JsonWriter& json, const Device& device) {
   if (device.vendor != Vendor::nvidia) add("vendor", kVendorNames.name(device.vendor));
   if (device.memory > 0) json.add("memory", device.memory);
   if (device.numa >= 0) json.add("numa", device.numa);
-  add("cores", cores_text(device.cores));
+  add("cores", ranges_text(device.cores));
   add("mig_parent", device.mig_parent);
   if (device.health != Health::healthy) add("health", kHealthNames.name(device.health));
   add("unwell_because", device.unhealthy_reason);

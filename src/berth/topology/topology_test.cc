@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "berth/base/ranges.h"
 #include "berth/testing/topology.h"
 #include "berth/topology/notation.h"
 
@@ -64,8 +65,8 @@ TEST(Notation, CoresAreRangesInAnyOrder) {
   const std::pair<std::string_view, Cores> cases[] = {
       {"", {}}, {"N/A", {}}, {"7", {7}}, {"1-1", {1}}, {"4-6,0-1,5,9", {0, 1, 4, 5, 6, 9}}};
   for (const auto& [text, cores] : cases) EXPECT_EQ(cores_of(text), cores) << text;
-  EXPECT_EQ(cores_text(Cores{0, 1, 2, 4, 8, 9}), "0-2,4,8-9");
-  EXPECT_EQ(cores_text(Cores{}), "");
+  EXPECT_EQ(ranges_text(Cores{0, 1, 2, 4, 8, 9}), "0-2,4,8-9");
+  EXPECT_EQ(ranges_text(Cores{}), "");
   for (const std::string_view text :
        {"-", "1-", "-1", "3-2", "1,,2", "a", "65536", "0-99999999999"})
     EXPECT_FALSE(cores_of(text)) << text;

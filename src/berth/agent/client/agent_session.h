@@ -6,7 +6,6 @@
 // Ownership, threads and failure as AgentClient has them.
 #pragma once
 
-#include <functional>
 #include <optional>
 #include <string>
 #include <vector>

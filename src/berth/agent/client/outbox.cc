@@ -5,18 +5,6 @@
 #include "berth/agent/protocol/line_stream.h"
 
 namespace berth::agent {
-namespace {
-
-exec::Ended cannot_start(TaskNumber task, Token token, std::string detail) {
-  return {.task = task,
-          .token = token,
-          .cause = exec::Cause::cannot_start,
-          .exit_code = {},
-          .detail = std::move(detail)};
-}
-
-}  // namespace
-
 std::vector<exec::Ended> Outbox::open(const Welcome& welcome, Mono now) {
   open_ = output_wished_ = true;
   revision_ = welcome.revision;
@@ -38,7 +26,8 @@ std::optional<exec::Ended> Outbox::launch(exec::Launch launch) {
   Sent sent{launch.task, revision_for(launch), encode(Call(launch))};
   if (sent.line.size() > kMessageMost) {
     unbegun_.add(launch.token, launch.behind);
-    return cannot_start(launch.task, launch.token, "its command and environment are too long");
+    return exec::ended_as(exec::Cause::cannot_start, launch.task, launch.token,
+                          "its command and environment are too long");
   }
   auto ended = open_ ? send_launch(launch.token, sent) : std::nullopt;
   if (!ended) launches_.emplace(launch.token, std::move(sent));
@@ -48,8 +37,8 @@ std::optional<exec::Ended> Outbox::launch(exec::Launch launch) {
 /// Not where the agent would pass over a part of it.
 std::optional<exec::Ended> Outbox::send_launch(Token token, const Sent& launch) {
   if (launch.revision > revision_)
-    return cannot_start(
-        launch.task, token,
+    return exec::ended_as(
+        exec::Cause::cannot_start, launch.task, token,
         fmt::format("its berth-agent is of an older Berth, which cannot {}: use the one of this "
                     "version",
                     launch.revision == 4   ? "run a task in a sandbox"

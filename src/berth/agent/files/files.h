@@ -23,7 +23,6 @@
 
 namespace berth::agent {
 
-/// The directory of this machine's objects.
 Result<std::string> objects_directory(os::Env& env);
 
 /// Serves its standard input and output until the connection ends.

@@ -8,7 +8,6 @@
 #include "berth/agent/protocol/codec.h"
 #include "berth/agent/protocol/connection.h"
 #include "berth/agent/protocol/frame_stream.h"
-#include "berth/base/text.h"
 #include "berth/base/units.h"
 #include "berth/fileset/objects.h"
 #include "berth/os/loop.h"

@@ -41,8 +41,8 @@ struct Holder {
 struct MachineOffer {
   std::string host, version, system;  // "box", "1.2.3", "Linux 6.1.0 x86_64"
   machine::Block free, total;
-  std::vector<std::string> devices;  ///< The model of each: "NVIDIA H100 80GB HBM3".
-  std::vector<Holder> holders;
+  std::vector<std::string> devices{};  ///< The model of each: "NVIDIA H100 80GB HBM3".
+  std::vector<Holder> holders{};
   std::vector<std::string> notes;  ///< They say what could not be read.
 };
 struct Leased {

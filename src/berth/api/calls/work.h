@@ -15,7 +15,6 @@
 
 #include "berth/api/routes.h"
 #include "berth/base/visible.h"
-#include "berth/cli/output.h"
 #include "berth/engine/context.h"
 #include "berth/engine/runs/submission.h"
 #include "berth/os/wake.h"

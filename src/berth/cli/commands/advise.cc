@@ -25,9 +25,7 @@ struct AdviseOptions {
 
 Result<int> advise_of(os::Env& env, const AdviseOptions& options) {
   BERTH_ASSIGN(auto context, engine::open_context(env));
-  BERTH_ASSIGN(const auto report, engine::advice_for(context, options.of));
-  options.output.print(report);
-  return 0;
+  return options.output.print_or_fail(engine::advice_for(context, options.of));
 }
 
 }  // namespace

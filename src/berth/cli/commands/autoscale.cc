@@ -5,13 +5,6 @@
 #include "berth/cli/commands/shared_options.h"
 
 namespace berth::cli {
-namespace {
-
-Result<int> hand_over(os::Env& env, const AutoscaleOptions& options) {
-  return become(env, "berth-server", options.line);
-}
-
-}  // namespace
 
 void AutoscaleOptions::add_to(Options& options) {
   options.whole_line(line);
@@ -86,7 +79,7 @@ Command autoscale_command(Result<int> (*autoscale)(os::Env&, const AutoscaleOpti
 }
 
 Command autoscale_command() {
-  return autoscale_command(hand_over);
+  return autoscale_command(become_server<AutoscaleOptions>);
 }
 
 }  // namespace berth::cli

@@ -85,9 +85,7 @@ Result<int> add_cluster(os::Env& env, const ClusterOptions& options) {
 }
 
 Result<int> remove_clusters(os::Env& env, const ClusterOptions& options) {
-  BERTH_ASSIGN(const auto removed, engine::remove_clusters(env, options.names));
-  options.output.print(removed);
-  return 0;
+  return options.output.print_or_fail(engine::remove_clusters(env, options.names));
 }
 
 Result<int> clean_clusters(os::Env& env, const ClusterOptions& options) {

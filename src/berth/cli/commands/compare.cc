@@ -28,10 +28,8 @@ Result<int> compare(os::Env& env, const CompareOptions& options) {
   BERTH_ASSIGN(auto context, engine::open_context(env));
   std::optional<bool> maximize;
   if (!options.direction.empty()) maximize = options.direction == "max";
-  BERTH_ASSIGN(const auto comparison,
-               engine::compare(context, options.runs, options.metric, maximize));
-  options.output.print(comparison);
-  return 0;
+  return options.output.print_or_fail(
+      engine::compare(context, options.runs, options.metric, maximize));
 }
 
 }  // namespace

@@ -5,13 +5,6 @@
 #include "berth/cli/commands/shared_options.h"
 
 namespace berth::cli {
-namespace {
-
-Result<int> become_dashboard(os::Env& env, const DashboardOptions& options) {
-  return become(env, "berth-server", options.line);
-}
-
-}  // namespace
 
 void DashboardOptions::add_to(Options& options) {
   options.whole_line(line);
@@ -41,7 +34,7 @@ Command dashboard_command(Result<int> (*dashboard)(os::Env&, const DashboardOpti
 }
 
 Command dashboard_command() {
-  return dashboard_command(become_dashboard);
+  return dashboard_command(become_server<DashboardOptions>);
 }
 
 }  // namespace berth::cli

@@ -40,16 +40,6 @@ Status set_fleet_value(std::string_view option, fleet::System& system, const std
   return {};
 }
 
-Status choose_solver(const std::string& text, fleet::Solver& to) {
-  if (text.empty()) return {};
-  const auto found = fleet::solver(text);
-  if (!found)
-    return fail(ErrorKind::usage, "--solver: expected optimal, greedy or unlimited; got '{}'",
-                clip(text));
-  to = *found;
-  return {};
-}
-
 Status set_fleet_values(fleet::System& system, const std::vector<std::string>& settings) {
   for (const auto& text : settings) {
     BERTH_ASSIGN(const auto setting, setting_of("--set", text));

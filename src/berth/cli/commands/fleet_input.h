@@ -5,9 +5,12 @@
 #include <string_view>
 #include <vector>
 
+#include "berth/base/names.h"
 #include "berth/base/result.h"
+#include "berth/base/text.h"
 #include "berth/engine/fleets/fleet.h"
 #include "berth/fleet/fleet.h"
+#include "berth/fleet/model/names.h"
 
 namespace berth::cli {
 
@@ -28,8 +31,18 @@ Result<double> number_given(std::string_view option, const std::string& text);
 /// fleet::set_value(), with what is wrong as an error of usage.
 Status set_fleet_value(std::string_view option, fleet::System& system, const std::string& path,
                        double value);
-/// Reads the value of --solver; "" leaves `to` as it is.
-Status choose_solver(const std::string& text, fleet::Solver& to);
+/// Reads the value of an option with these names; "" leaves `to` as it is. Errors: usage.
+template <class Choice, std::size_t kCount>
+Status choose(std::string_view option, const std::string& written,
+              const Names<Choice, kCount>& names, Choice& to) {
+  if (written.empty()) return {};
+  const auto found = fleet::choice(names, written);
+  if (!found)
+    return fail(ErrorKind::usage, "{}: expected {}; got '{}'", option, listed(names),
+                clip(written));
+  to = *found;
+  return {};
+}
 /// All that --set was given.
 Status set_fleet_values(fleet::System& system, const std::vector<std::string>& settings);
 

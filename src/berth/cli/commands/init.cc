@@ -31,9 +31,7 @@ struct InitOptions {
 };
 
 Result<int> init(os::Env& env, const InitOptions& options) {
-  BERTH_ASSIGN(const auto made, engine::write_new_file(env, options.request));
-  options.output.print(made);
-  return 0;
+  return options.output.print_or_fail(engine::write_new_file(env, options.request));
 }
 
 }  // namespace

@@ -21,12 +21,7 @@ struct MetricsOptions {
 Result<int> metrics(os::Env& env, const MetricsOptions& options) {
   BERTH_ASSIGN(auto context, engine::open_context(env));
   BERTH_ASSIGN(const auto metrics, engine::metrics_of(context));
-  const std::string text = render::to_text(metrics);
-  if (options.file.empty() || options.file == "-") {
-    print(text);
-    return 0;
-  }
-  BERTH_TRY(env.replace_user_file(options.file, text));
+  BERTH_TRY(print_to(env, options.file, render::to_text(metrics)));
   return 0;
 }
 

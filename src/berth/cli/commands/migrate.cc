@@ -20,9 +20,7 @@ Result<int> migrate(os::Env& env, const MigrateOptions& options) {
   const auto on_progress = [](const std::string& table, std::int64_t rows) {
     print_error(fmt::format("{}: {}\n", table, rows));
   };
-  BERTH_ASSIGN(const auto migration, engine::migrate(env, options.to, on_progress));
-  options.output.print(migration);
-  return 0;
+  return options.output.print_or_fail(engine::migrate(env, options.to, on_progress));
 }
 
 }  // namespace

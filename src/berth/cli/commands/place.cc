@@ -49,15 +49,11 @@ struct PlaceOptions {
 };
 
 Result<int> topo(os::Env& env, const TopoOptions& options) {
-  BERTH_ASSIGN(const auto topology, engine::read_topology(env, options.topology));
-  options.output.print(topology);
-  return 0;
+  return options.output.print_or_fail(engine::read_topology(env, options.topology));
 }
 
 Result<int> place(os::Env& env, const PlaceOptions& options) {
-  BERTH_ASSIGN(const auto report, engine::place_devices(env, options.request));
-  options.output.print(report);
-  return 0;
+  return options.output.print_or_fail(engine::place_devices(env, options.request));
 }
 
 }  // namespace

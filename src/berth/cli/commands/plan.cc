@@ -1,6 +1,5 @@
 // berth plan: how many of which accelerator a fleet of inference servers needs, and why.
 #include <algorithm>
-#include <cmath>
 #include <tuple>
 
 #include "berth/base/text.h"
@@ -12,6 +11,7 @@
 #include "berth/cli/commands/shared_options.h"
 #include "berth/cli/output.h"
 #include "berth/engine/fleets/fleet_plan.h"
+#include "berth/fleet/model/names.h"
 #include "berth/fleet/solver/sweep.h"
 #include "berth/render/fleets/day.h"
 #include "berth/render/fleets/plan.h"
@@ -85,18 +85,6 @@ struct PlanOptions {
   }
 };
 
-template <class Choice>
-Status choose(std::string_view option, const std::string& written,
-              std::optional<Choice> (*choice)(std::string_view), std::string_view known,
-              Choice& to) {
-  if (written.empty()) return {};
-  const auto found = choice(written);
-  if (!found)
-    return fail(ErrorKind::usage, "{}: expected {}; got '{}'", option, known, clip(written));
-  to = *found;
-  return {};
-}
-
 /// "700", "700W", "20kW", "1.5MW"; the unit in any case.
 Result<double> watts_of(std::string_view option, const std::string& text) {
   std::string number = lower(text);
@@ -117,12 +105,9 @@ Result<double> watts_of(std::string_view option, const std::string& text) {
 
 /// The options of the document, except where the command line has others.
 Result<fleet::Options> options_of(const PlanOptions& given, fleet::Options options) {
-  BERTH_TRY(
-      choose("--model", given.model, fleet::queue_model, "calibrated or reference", options.model));
-  BERTH_TRY(choose_solver(given.solver, options.solver));
-  BERTH_TRY(choose("--saturation", given.saturation, fleet::saturation,
-                   "None, PriorityExhaustive, PriorityRoundRobin or RoundRobin",
-                   options.saturation));
+  BERTH_TRY(choose("--model", given.model, fleet::kModelNames, options.model));
+  BERTH_TRY(choose("--solver", given.solver, fleet::kSolverNames, options.solver));
+  BERTH_TRY(choose("--saturation", given.saturation, fleet::kSaturationNames, options.saturation));
   options.delayed_best_effort |= given.delayed_best_effort;
   options.heterogeneous |= given.heterogeneous;
   options.disaggregated |= given.disaggregated;

@@ -35,11 +35,9 @@ struct ReportOptions {
 
 /// As `berth plan` plans it without further options.
 Result<render::Document> report_of_fleet(os::Env& env, const std::string& path) {
-  BERTH_ASSIGN(const auto documents, fleet_documents(env, path));
-  BERTH_ASSIGN(const auto reading, fleet::read_documents(documents));
-  BERTH_TRY(fleet::check(reading.system));
-  render::Document page = render::report_of_plan(
-      path, reading.system, fleet::plan(reading.system, planning_execution("")));
+  BERTH_ASSIGN(const auto system, engine::read_fleet(env, path, [](const auto&) {}));
+  render::Document page =
+      render::report_of_plan(path, system, fleet::plan(system, planning_execution("")));
   page.footer =
       fmt::format("berth {}, {}. More: berth plan {}", version(), format_utc(env.wall()), path);
   return page;
@@ -58,12 +56,7 @@ Result<int> report(os::Env& env, const ReportOptions& options) {
   BERTH_ASSIGN(const auto page, page_of(env, options.what));
   const bool markdown =
       options.format == "md" || (options.format.empty() && options.file.ends_with(".md"));
-  const std::string text = markdown ? to_markdown(page) : to_html(page);
-  if (options.file.empty() || options.file == "-") {
-    print(text);
-    return 0;
-  }
-  BERTH_TRY(env.replace_user_file(options.file, text));
+  BERTH_TRY(print_to(env, options.file, markdown ? to_markdown(page) : to_html(page)));
   return 0;
 }
 

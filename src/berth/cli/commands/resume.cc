@@ -10,40 +10,41 @@
 namespace berth::cli {
 namespace {
 
-constexpr const char* kDetach = "Run in the background and print the run's name";
-constexpr const char* kOverwrite = "Replace outputs of a flow that are protected or were edited";
-constexpr const char* kSendLarge =
-    "Send the experiment's folder although it exceeds 1 GiB or is a home directory";
-constexpr const char* kEnvOfSubmission =
-    "Use the environment variables of the submission, not the current ones";
-
 struct ResumeOptions {
   Output output;
-  bool detach = false, send_large = false, env_of_submission = false;
-  bool overwrite = false;
+  bool detach = false;
+  engine::ResumeRequest request;
   std::string run;
   std::vector<TaskNumber> only = {};  // of retry: the tasks to run; empty: all that are open
+
+  /// Declares how the run continues. Returns --detach.
+  Option add_how_to(Options& options) {
+    const Option detached =
+        options.flag("--detach", detach, "Run in the background and print the run's name");
+    options.flag("--overwrite", request.overwrite,
+                 "Replace outputs of a flow that are protected or were edited");
+    options.flag("--send-large", request.send_large,
+                 "Send the experiment's folder although it exceeds 1 GiB or is a home directory");
+    options.flag("--env-of-submission", request.env_of_submission,
+                 "Use the environment variables of the submission, not the current ones");
+    return detached;
+  }
 
   void add_to(Options& options) {
     output.add_to(options);
     add_run(options, run);
-    options.flag("--detach", detach, kDetach);
-    options.flag("--overwrite", overwrite, kOverwrite);
-    options.flag("--send-large", send_large, kSendLarge);
-    options.flag("--env-of-submission", env_of_submission, kEnvOfSubmission);
+    add_how_to(options);
     options.example("berth resume digits-3");
   }
 };
 
 struct RetryOptions {
-  Output output;
-  bool detach = false, failed = false, all = false, file = false, send_large = false;
-  bool env_of_submission = false, overwrite = false;
-  std::string run;
+  ResumeOptions then;
+  bool failed = false, all = false, file = false;
 
   void add_to(Options& options) {
-    output.add_to(options);
-    add_run(options, run);
+    then.output.add_to(options);
+    add_run(options, then.run);
     options.group("What to run again (default: failed and unfinished tasks)");
     options.flag("--failed", failed, "Only failed tasks; tasks that never started stay waiting");
     options.flag("--all", all, "All tasks (of a flow: those that are not cached)")
@@ -51,10 +52,7 @@ struct RetryOptions {
     options.flag("--file", file, "All tasks of a flow as its file is now, except cached ones")
         .excludes("--failed");
     options.group("How to run");
-    options.flag("--detach", detach, kDetach).excludes("--failed");
-    options.flag("--overwrite", overwrite, kOverwrite);
-    options.flag("--send-large", send_large, kSendLarge);
-    options.flag("--env-of-submission", env_of_submission, kEnvOfSubmission);
+    then.add_how_to(options).excludes("--failed");
     options.example("berth retry digits-3");
   }
 };
@@ -75,10 +73,8 @@ void print_line(const std::string& line) {
 Result<int> resume(os::Env& env, const ResumeOptions& options) {
   BERTH_ASSIGN(auto context, engine::open_context(env));
   BERTH_ASSIGN(const auto record, engine::find_run(context, options.run));
-  const engine::ResumeRequest request{.send_large = options.send_large,
-                                      .env_of_submission = options.env_of_submission,
-                                      .overwrite = options.overwrite};
-  BERTH_ASSIGN(const bool is_open, engine::prepare_resume(context, record, request, print_line));
+  BERTH_ASSIGN(const bool is_open,
+               engine::prepare_resume(context, record, options.request, print_line));
   if (!is_open) {
     engine::conclude(context, record, print_error);  // unless its runner has done that
     print_error(fmt::format("{} is finished already: {}, {}\n", record.name,
@@ -92,25 +88,21 @@ Result<int> resume(os::Env& env, const ResumeOptions& options) {
 
 Result<int> retry(os::Env& env, const RetryOptions& options) {
   BERTH_ASSIGN(auto context, engine::open_context(env));
-  BERTH_ASSIGN(const auto record, engine::find_run(context, options.run));
-  if (options.overwrite && record.kind != "flow")
+  BERTH_ASSIGN(const auto record, engine::find_run(context, options.then.run));
+  if (options.then.request.overwrite && record.kind != "flow")
     return fail(ErrorKind::usage, "--overwrite: {} is not a flow, and has no outputs", record.name);
   if (options.failed && record.kind == "flow")
     return fail(ErrorKind::usage, "--failed: what is left of {} waits for what failed: retry all",
                 record.name);
   using enum engine::RetryScope;
   const auto scope = options.file ? file : options.all ? all : failed;
-  BERTH_ASSIGN(const auto reopened, engine::reopen(context, options.run, scope));
+  BERTH_ASSIGN(const auto reopened, engine::reopen(context, options.then.run, scope));
   if (reopened.empty() && scope == failed)
-    print_error(fmt::format("nothing of {} has failed\n", options.run));
+    print_error(fmt::format("nothing of {} has failed\n", options.then.run));
   if (options.failed && reopened.empty()) return engine::exit_code_of(*context.store, record);
-  return resume(env, {.output = options.output,
-                      .detach = options.detach,
-                      .send_large = options.send_large,
-                      .env_of_submission = options.env_of_submission,
-                      .overwrite = options.overwrite,
-                      .run = options.run,
-                      .only = options.failed ? reopened : std::vector<TaskNumber>{}});
+  ResumeOptions then = options.then;
+  if (options.failed) then.only = reopened;
+  return resume(env, then);
 }
 
 Result<int> stop(os::Env& env, const StopOptions& options) {

@@ -32,9 +32,7 @@ struct CheckOptions {
 
 Result<int> check_file(os::Env& env, const CheckOptions& options) {
   BERTH_ASSIGN(const auto request, options.run.request(env));
-  BERTH_ASSIGN(const auto checked, engine::check_file(env, request, print_note));
-  options.run.output.print(checked);
-  return 0;
+  return options.run.output.print_or_fail(engine::check_file(env, request, print_note));
 }
 
 /// A run for each row of a table. Nothing is submitted before everything is checked.
@@ -97,9 +95,7 @@ Result<int> submit_and_follow(os::Env& env, const RunOptions& options) {
   BERTH_ASSIGN(auto context, engine::open_context(env));
   BERTH_TRY(engine::check(context, submission, print_note));
   if (options.plan) {
-    BERTH_ASSIGN(const auto plan, engine::plan_of(context, submission));
-    options.output.print(plan);
-    return 0;
+    return options.output.print_or_fail(engine::plan_of(context, submission));
   }
   BERTH_ASSIGN(const auto record, engine::submit(context, submission, print_note));
   UnreadInput unread(options, submission);

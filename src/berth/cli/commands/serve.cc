@@ -22,10 +22,6 @@ struct AgentOptions {
   }
 };
 
-Result<int> become_server(os::Env& env, const ServeOptions& options) {
-  return become(env, "berth-server", options.line);
-}
-
 Result<int> become_agent(os::Env& env, const AgentOptions& options) {
   return become(env, "berth-agent", options.line);
 }
@@ -79,7 +75,7 @@ Command serve_command(Result<int> (*serve)(os::Env&, const ServeOptions&)) {
 }
 
 Command serve_command() {
-  return serve_command(become_server);
+  return serve_command(become_server<ServeOptions>);
 }
 
 Command agent_command() {

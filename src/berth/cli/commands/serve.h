@@ -30,6 +30,11 @@ struct ServeOptions {
 /// only where that fails.
 Result<int> become(os::Env& env, const char* name, const std::vector<std::string>& line);
 
+template <class Given>
+Result<int> become_server(os::Env& env, const Given& given) {
+  return become(env, "berth-server", given.line);
+}
+
 Command serve_command(Result<int> (*serve)(os::Env&, const ServeOptions&));
 
 }  // namespace berth::cli

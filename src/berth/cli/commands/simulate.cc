@@ -114,16 +114,14 @@ Result<int> simulate(os::Env& env, const SimulateOptions& given) {
   BERTH_ASSIGN(auto options, simulation_options(given));
   BERTH_ASSIGN(const auto system, engine::read_fleet(env, given.path, print_notes));
   engine::note_missing(system, print_notes);
-  BERTH_ASSIGN(const auto simulation,
-               engine::simulate_fleet(env, system,
-                                      {.servers = given.servers,
-                                       .is_current = given.current,
-                                       .replicas = given.replicas,
-                                       .trace = given.trace,
-                                       .options = std::move(options)},
-                                      planning_execution(given.percentiles), print_notes));
-  given.output.print(simulation);
-  return 0;
+  return given.output.print_or_fail(engine::simulate_fleet(env, system,
+                                                           {.servers = given.servers,
+                                                            .is_current = given.current,
+                                                            .replicas = given.replicas,
+                                                            .trace = given.trace,
+                                                            .options = std::move(options)},
+                                                           planning_execution(given.percentiles),
+                                                           print_notes));
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include "berth/cli/commands/shared_options.h"
 #include "berth/cli/output.h"
 #include "berth/fleet/model/missing_limits.h"
+#include "berth/fleet/model/names.h"
 #include "berth/fleet/solver/server_size.h"
 
 namespace berth::cli {
@@ -57,7 +58,7 @@ std::vector<std::string> notes_on_server(const fleet::System& system, const std:
 
 Result<int> size(os::Env& env, const SizeOptions& given) {
   BERTH_ASSIGN(auto system, engine::read_fleet(env, given.path, print_notes));
-  if (const auto model = fleet::queue_model(given.model)) system.options.model = *model;
+  if (const auto model = fleet::kModelNames.value(given.model)) system.options.model = *model;
   BERTH_TRY(set_fleet_values(system, given.sets));
   if (!given.load.empty() && system.servers.contains(given.server)) {
     BERTH_ASSIGN(const double rate, number_given("--load", given.load));

@@ -22,7 +22,7 @@ void ignore_notes(const std::vector<std::string>&) {}
 Result<fleet::System> system_of(api::Work& work, const Fleets& fleets) {
   BERTH_ASSIGN(auto system, fleets.system(*work.env, work.name()));
   BERTH_TRY(set_fleet_values(system, work.values("set")));
-  BERTH_TRY(choose_solver(work.value("solver"), system.options.solver));
+  BERTH_TRY(choose("--solver", work.value("solver"), fleet::kSolverNames, system.options.solver));
   for (const auto& status : {fleet::check(system.options), fleet::check(system)})
     if (!status) return fail(ErrorKind::usage, "{}", status.error().message);
   return system;

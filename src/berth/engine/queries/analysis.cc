@@ -84,8 +84,7 @@ Result<ImportanceReport> importance_of(run::Context& context, const std::string&
   ImportanceReport report{.run = record.name,
                           .metric = metric.empty() ? program.goal->metric : metric,
                           .found = {.trials = std::ssize(trials)},
-                          .left_out = tasks.size() - trials.size(),
-                          .because = {}};
+                          .left_out = tasks.size() - trials.size()};
   auto found = experiment::importances(trials, kSeed);
   if (found)
     report.found = *std::move(found);

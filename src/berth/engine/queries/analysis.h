@@ -15,7 +15,7 @@ struct ImportanceReport {
   std::string run, metric;
   experiment::Importances found;
   std::size_t left_out = 0;  ///< Trials without a value of the metric.
-  std::string because;       ///< Why nothing is known yet; "" if something is.
+  std::string because{};     ///< Why nothing is known yet; "" if something is.
 };
 /// `metric`: "" for the metric of the goal. The result has a `because` if too few trials have
 /// finished. Errors: not_found; invalid, if there is neither a goal nor a metric.

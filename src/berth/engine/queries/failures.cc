@@ -9,10 +9,8 @@ namespace {
 
 Result<Failure> failure_of(run::Context& context, const store::RunRecord& run,
                            const store::TaskRecord& task) {
-  Failure failure{.id = run.name + "/" + task.label,
-                  .cause = cause_text(task),
-                  .attempts = task.attempts,
-                  .report = {}};
+  Failure failure{
+      .id = run.name + "/" + task.label, .cause = cause_text(task), .attempts = task.attempts};
   BERTH_ASSIGN(failure.report, run::report_of(context, run, task));
   return failure;
 }

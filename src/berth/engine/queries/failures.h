@@ -13,7 +13,7 @@ struct Failure {
   std::string id;     ///< "count-2/map/A".
   std::string cause;  ///< "exit 1".
   std::int64_t attempts = 0;
-  run::TaskReport report;
+  run::TaskReport report{};
 };
 
 /// Returns the first `most` failed tasks, in the order in which they failed.

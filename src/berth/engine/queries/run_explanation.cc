@@ -128,12 +128,7 @@ Result<std::string> why_of(const store::RunRecord& run, const std::string& state
 Result<RunExplanation> explanation_of(run::Context& context, const store::RunRecord& record,
                                       const ReasonOf& reason_of) {
   RunExplanation explanation{.record = record,
-                             .state = state_now(*context.env, record, context.state_directory),
-                             .why = {},
-                             .waiting = {},
-                             .failed = {},
-                             .deleted_files = {},
-                             .exit_code = {}};
+                             .state = state_now(*context.env, record, context.state_directory)};
   BERTH_ASSIGN(explanation.why, why_of(record, explanation.state));
   BERTH_ASSIGN(const auto tasks, context.store->tasks(record.id));
   BERTH_ASSIGN(explanation.failed, failed_by_cause(context, record, tasks));

@@ -21,10 +21,10 @@ struct TaskGroup {
 struct RunExplanation {
   store::RunRecord record;
   std::string state;  ///< From state_now().
-  std::string why;    ///< One sentence: how the run ended, or that it runs.
-  std::vector<TaskGroup> waiting, failed;
-  std::string deleted_files;     ///< Lines about files that were not copied back; "": none.
-  std::optional<int> exit_code;  ///< nullopt for an open or interrupted run.
+  std::string why{};  ///< One sentence: how the run ended, or that it runs.
+  std::vector<TaskGroup> waiting{}, failed{};
+  std::string deleted_files{};     ///< Lines about files that were not copied back; "": none.
+  std::optional<int> exit_code{};  ///< nullopt for an open or interrupted run.
 };
 
 /// Returns the reason why a task does not run now.

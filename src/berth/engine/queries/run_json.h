@@ -2,7 +2,6 @@
 // Their shapes are stable; each is one line with "version": 1 and ends with a newline.
 #pragma once
 
-#include <optional>
 #include <string>
 #include <vector>
 

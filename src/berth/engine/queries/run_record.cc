@@ -1,7 +1,5 @@
 #include "berth/engine/queries/run_record.h"
 
-#include "berth/base/text.h"
-
 namespace berth::engine {
 
 TaskPath parse_task_path(std::string_view text) {

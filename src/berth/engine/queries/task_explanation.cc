@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "berth/base/units.h"
 #include "berth/engine/queries/flow_steps.h"
 #include "berth/engine/queries/run_record.h"
 #include "berth/engine/queries/run_state.h"
@@ -203,8 +202,7 @@ Result<std::string> why_text(run::Context& context, const store::RunRecord& run,
 
 Result<TaskExplanation> explain_task(run::Context& context, const store::RunRecord& run,
                                      const std::string& label) {
-  TaskExplanation explanation{
-      .run = run, .task = {}, .attempts = {}, .why = {}, .because = {}, .report = {}};
+  TaskExplanation explanation{.run = run};
   auto& task = explanation.task;
   BERTH_ASSIGN(task, run::find_task(context, run, label));
   BERTH_ASSIGN(explanation.attempts, context.store->attempts(run.id, task.number));

@@ -13,12 +13,12 @@ namespace berth::engine {
 
 struct TaskExplanation {
   store::RunRecord run;
-  store::TaskRecord task;
-  std::vector<store::AttemptRecord> attempts;
-  std::string why;  ///< "failed: exit 3"; "waiting: 2 wait ahead of it, …".
-  std::vector<std::string>
-      because;             ///< Of a flow: why it ran, or did not have to; a sentence each.
-  run::TaskReport report;  ///< Its command, directory and last output.
+  store::TaskRecord task{};
+  std::vector<store::AttemptRecord> attempts{};
+  std::string why{};  ///< "failed: exit 3"; "waiting: 2 wait ahead of it, …".
+  /// Of a flow: why it ran, or did not have to; a sentence each.
+  std::vector<std::string> because{};
+  run::TaskReport report{};  ///< Its command, directory and last output.
 };
 /// Explains the task with this label. It asks this machine as a runner does, which may take seconds
 /// with GPUs. Errors: not_found.

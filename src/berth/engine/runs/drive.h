@@ -9,6 +9,13 @@
 
 namespace berth::engine {
 
+// A client follows the run through an Observer: progress, ends of tasks, output, notes, and
+// questions of passive trials.
+using run::Observer;
+using run::Progress;
+using run::Question;
+using run::TaskEnd;
+
 /// Drives the run until it is done, failed or stopped (run::drive()), notifies its targets
 /// meanwhile, and then does what conclude() does. If `only` is not empty, no other tasks are
 /// started. `print` receives the output of the `on_end` command, and what is wrong with it or with

@@ -4,7 +4,6 @@
 #include <functional>
 
 #include "berth/base/text.h"
-#include "berth/base/units.h"
 #include "berth/machine/groups/group_plan.h"
 #include "berth/machine/groups/groups.h"
 #include "berth/machine/ledger/ledger.h"

@@ -46,7 +46,6 @@ struct SendingPlan {
 
 using RunPlan = std::variant<TrialsPlan, FlowPlan, SendingPlan>;
 
-/// A file that is valid.
 struct CheckedFile {
   std::string file;
   bool is_flow = false;

@@ -1,7 +1,6 @@
 #include "berth/engine/runs/submission.h"
 
 #include "berth/base/text.h"
-#include "berth/base/units.h"
 #include "berth/engine/runs/auptimizer_document.h"
 #include "berth/machine/enclosing_task.h"
 #include "berth/run/drive/images.h"

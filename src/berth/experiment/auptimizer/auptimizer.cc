@@ -6,7 +6,6 @@
 
 #include "berth/base/document.h"
 #include "berth/base/text.h"
-#include "berth/base/units.h"
 #include "berth/exec/fields.h"
 #include "berth/exec/formats.h"
 #include "berth/exec/metrics.h"

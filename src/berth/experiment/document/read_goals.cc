@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <array>
 
 #include "berth/base/text.h"
 #include "berth/exec/fields.h"

@@ -205,7 +205,6 @@ void CmaEs::tell(const TrialReport& trial) {
   while (!states_.empty() && states_.back()->seen_to >= trial.number) states_.pop_back();
 }
 
-/// The usual one.
 std::size_t CmaEs::population() const {
   return 4 +
          static_cast<std::size_t>(3 * std::log(std::max(1.0, static_cast<double>(params_.size()))));

@@ -4,7 +4,6 @@
 #pragma once
 
 #include <Eigen/Core>
-#include <span>
 #include <vector>
 
 #include "berth/experiment/proposers/sampler.h"

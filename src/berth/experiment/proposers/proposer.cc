@@ -1,7 +1,6 @@
 #include "berth/experiment/proposers/proposer.h"
 
 #include <algorithm>
-#include <cmath>
 #include <set>
 
 #include "berth/experiment/constraint.h"

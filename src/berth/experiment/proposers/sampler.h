@@ -4,7 +4,6 @@
 #pragma once
 
 #include <map>
-#include <memory>
 
 #include "berth/base/rng.h"
 #include "berth/experiment/pareto.h"

@@ -4,7 +4,6 @@
 
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "berth/base/rng.h"
 #include "berth/experiment/program.h"

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "berth/base/units.h"
 #include "berth/experiment/stopping/curve.h"
 
 namespace berth::experiment {
@@ -70,16 +69,14 @@ bool EarlyStopper::has_recovered(std::int64_t trial) const {
 }
 
 /// Those that came as far.
-std::vector<const EarlyStopper::Steps*> EarlyStopper::others_at(std::int64_t trial,
-                                                                std::size_t step) const {
-  std::vector<const Steps*> others;
+EarlyStopper::Others EarlyStopper::others_at(std::int64_t trial, std::size_t step) const {
+  Others others;
   for (const auto& [other, steps] : steps_)
     if (other != trial && steps.size() > step) others.push_back(&steps);
   return others;
 }
 
-std::optional<std::string> EarlyStopper::judge(const Steps& own,
-                                               const std::vector<const Steps*>& others) const {
+std::optional<std::string> EarlyStopper::judge(const Steps& own, const Others& others) const {
   switch (policy_.policy) {
     case EarlyStop::Policy::median: return by_median(own, others);
     case EarlyStop::Policy::bandit: return by_slack(own, others);
@@ -94,8 +91,7 @@ std::string EarlyStopper::text(double value) const {
 }
 
 /// The best that it had so far against what the others had on average by then.
-std::optional<std::string> EarlyStopper::by_median(const Steps& own,
-                                                   const std::vector<const Steps*>& others) const {
+std::optional<std::string> EarlyStopper::by_median(const Steps& own, const Others& others) const {
   std::vector<double> means;
   for (const auto* other : others) means.push_back((*other)[own.size() - 1].mean);
   const double median = median_of(std::move(means));
@@ -107,8 +103,7 @@ std::optional<std::string> EarlyStopper::by_median(const Steps& own,
       text(median));
 }
 
-std::optional<std::string> EarlyStopper::by_slack(const Steps& own,
-                                                  const std::vector<const Steps*>& others) const {
+std::optional<std::string> EarlyStopper::by_slack(const Steps& own, const Others& others) const {
   double best = own.back().best;
   for (const auto* other : others) best = std::max(best, (*other)[own.size() - 1].best);
   const double bound = best - policy_.slack * std::fabs(best);
@@ -119,8 +114,7 @@ std::optional<std::string> EarlyStopper::by_slack(const Steps& own,
       goal_.metric, own.size(), text(own.back().best), text(best), text(bound), policy_.slack);
 }
 
-std::optional<std::string> EarlyStopper::by_rank(const Steps& own,
-                                                 const std::vector<const Steps*>& others) const {
+std::optional<std::string> EarlyStopper::by_rank(const Steps& own, const Others& others) const {
   const auto better = std::ranges::count_if(
       others, [&](const Steps* other) { return (*other)[own.size() - 1].best > own.back().best; });
   const auto all = static_cast<double>(others.size() + 1);
@@ -133,8 +127,7 @@ std::optional<std::string> EarlyStopper::by_rank(const Steps& own,
 }
 
 /// Where its reports lead to, against the best value that any other that came as far has had.
-std::optional<std::string> EarlyStopper::by_curve(const Steps& own,
-                                                  const std::vector<const Steps*>& others) const {
+std::optional<std::string> EarlyStopper::by_curve(const Steps& own, const Others& others) const {
   const std::int64_t last = policy_.steps > 0 ? policy_.steps : static_cast<std::int64_t>(longest_);
   if (last <= static_cast<std::int64_t>(own.size())) return {};
   double best = own.back().best;

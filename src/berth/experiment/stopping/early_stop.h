@@ -39,17 +39,14 @@ class EarlyStopper {
     double value = 0, best = 0, mean = 0;  // best and mean of all steps so far
   };
   using Steps = std::vector<Step>;
+  using Others = std::vector<const Steps*>;
 
-  std::vector<const Steps*> others_at(std::int64_t trial, std::size_t step) const;
-  std::optional<std::string> judge(const Steps& own, const std::vector<const Steps*>& others) const;
-  std::optional<std::string> by_median(const Steps& own,
-                                       const std::vector<const Steps*>& others) const;
-  std::optional<std::string> by_slack(const Steps& own,
-                                      const std::vector<const Steps*>& others) const;
-  std::optional<std::string> by_curve(const Steps& own,
-                                      const std::vector<const Steps*>& others) const;
-  std::optional<std::string> by_rank(const Steps& own,
-                                     const std::vector<const Steps*>& others) const;
+  Others others_at(std::int64_t trial, std::size_t step) const;
+  std::optional<std::string> judge(const Steps& own, const Others& others) const;
+  std::optional<std::string> by_median(const Steps& own, const Others& others) const;
+  std::optional<std::string> by_slack(const Steps& own, const Others& others) const;
+  std::optional<std::string> by_curve(const Steps& own, const Others& others) const;
+  std::optional<std::string> by_rank(const Steps& own, const Others& others) const;
   std::string text(double value) const;
 
   EarlyStop policy_;

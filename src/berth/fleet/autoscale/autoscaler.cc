@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "berth/base/text.h"
 #include "berth/fleet/model/system_view.h"

@@ -65,7 +65,7 @@ struct Decision {
   double planned_per_min = 0;
   double drift = 1;       // what beta and gamma have turned out to be, as a multiple
   bool is_short = false;  // of capacity: it has fewer than it should have
-  std::string reason;
+  std::string reason{};
   bool operator==(const Decision&) const = default;
 };
 

@@ -1,7 +1,6 @@
 #include "berth/fleet/autoscale/replay.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "berth/fleet/model/system_view.h"
 #include "berth/fleet/simulate/simulation.h"

@@ -1,8 +1,6 @@
 // What the servers of a day may have, what of it nothing serves, and what is asked to find out.
 #include <gtest/gtest.h>
 
-#include <cmath>
-
 #include "berth/fleet/day/day.h"
 #include "berth/testing/day.h"
 

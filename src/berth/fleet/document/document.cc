@@ -1,7 +1,6 @@
 // A fleet document, which is JSON whose keys are matched in any case.
 #include <set>
 
-#include "berth/base/units.h"
 #include "berth/fleet/document/document_place.h"
 #include "berth/fleet/document/format.h"
 #include "berth/fleet/model/names.h"
@@ -187,7 +186,7 @@ Status DocumentReader::read_capacity(const Place& at) {
   const Reader purchase = [&](const Place& place) -> Status {
     auto kind = PurchaseKind::on_demand;
     Purchase bought;
-    const Reader kind_reader = choice_reader(kPurchaseNames.all(), fleet::purchase_kind, kind);
+    const Reader kind_reader = choice_reader(kPurchaseNames, kind);
     BERTH_TRY(read_object(
         place, kPurchaseFormat,
         std::array<Field, 3>{
@@ -209,7 +208,7 @@ Status DocumentReader::read_capacity(const Place& at) {
 Status DocumentReader::read_model(const Place& at) {
   std::string name, accelerator;
   Performance p;
-  const Reader form = choice_reader(kFormNames.all(), fleet::step_form, p.form);
+  const Reader form = choice_reader(kFormNames, p.form);
   const Reader transfer = [&](const Place& place) -> Status {
     if (place.value->is_object() && !place.has("fixed") && !place.has("pertoken"))
       return place.error("expected fixed, perToken or both, in ms");
@@ -328,7 +327,7 @@ Status DocumentReader::read_allocation(const Place& at, Allocation& to) {
   };
   const Reader parts = [&](const Place& place) { return read_list(place, part); };
   const Reader load = [&](const Place& place) { return read_load(place, to.load); };
-  const Reader role = choice_reader(kRoleNames.all(), fleet::role, to.role);
+  const Reader role = choice_reader(kRoleNames, to.role);
   double watts = 0;  // which plans tell, as percentiles; they follow from the rest
   const Reader ignored = [](const Place&) -> Status { return {}; };
   return read_object(at, kAllocationFormat,
@@ -404,9 +403,9 @@ Status DocumentReader::read_optimizer(const Place& at) {
   const Reader power = [&](const Place& place) {
     return read_into(place, &o.power_budget_w.emplace());
   };
-  const Reader saturation = choice_reader(kSaturationNames.all(), fleet::saturation, o.saturation);
-  const Reader solver = choice_reader(kSolverNames.all(), fleet::solver, o.solver);
-  const Reader model = choice_reader(kModelNames.all(), fleet::queue_model, o.model);
+  const Reader saturation = choice_reader(kSaturationNames, o.saturation);
+  const Reader solver = choice_reader(kSolverNames, o.solver);
+  const Reader model = choice_reader(kModelNames, o.model);
   BERTH_TRY(read_object(at, kOptimizerFormat,
                         std::array<Field, 10>{{{"unlimited", &unlimited},
                                                {"heterogeneous", &o.heterogeneous},

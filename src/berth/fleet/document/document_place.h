@@ -11,6 +11,7 @@
 #include "berth/base/json.h"
 #include "berth/base/text.h"
 #include "berth/fleet/fleet.h"
+#include "berth/fleet/model/names.h"
 
 namespace berth::fleet {
 
@@ -81,15 +82,14 @@ inline Status read_into(const Place& at, const Reader& reader) {
 
 /// One of the names; "" is the first.
 template <class Choice, std::size_t kCount>
-Reader choice_reader(const std::array<std::string_view, kCount>& names,
-                     std::optional<Choice> (*choice)(std::string_view), Choice& to) {
-  return [&names, choice, &to](const Place& at) -> Status {
+Reader choice_reader(const Names<Choice, kCount>& names, Choice& to) {
+  return [&names, &to](const Place& at) -> Status {
     std::string text;
     BERTH_TRY(read_into(at, &text));
-    const auto found = choice(text.empty() ? names[0] : text);
+    const auto& all = names.all();
+    const auto found = choice(names, text.empty() ? all[0] : text);
     if (!found)
-      return at.wanted("one of " +
-                       join(std::vector<std::string>(names.begin(), names.end()), ", "));
+      return at.wanted("one of " + join(std::vector<std::string>(all.begin(), all.end()), ", "));
     to = *found;
     return {};
   };

@@ -1,6 +1,5 @@
 #include "berth/fleet/document/manifests.h"
 
-#include <algorithm>
 #include <set>
 
 #include "berth/base/rng.h"

@@ -3,8 +3,6 @@
 #include <nlohmann/json.hpp>
 
 #include "berth/base/json.h"
-#include "berth/base/text.h"
-#include "berth/base/units.h"
 #include "berth/fleet/document/manifests.h"
 #include "berth/fleet/model/names.h"
 #include "berth/fleet/solver/server_size.h"

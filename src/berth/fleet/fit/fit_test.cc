@@ -6,7 +6,6 @@
 #include <cmath>
 #include <span>
 
-#include "berth/base/text.h"
 #include "berth/fleet/fit/least_squares.h"
 #include "berth/fleet/fit/observations.h"
 #include "berth/fleet/measurements/benchmark_files.h"

@@ -138,6 +138,19 @@ double closed_loop_of(double mean_concurrency) {
   return mean_concurrency < kOne ? 1 : mean_concurrency;
 }
 
+BenchmarkFile file_of(std::string_view tool, Detail detail, OperatingPoint point,
+                      std::string model) {
+  BenchmarkFile file{.tool = tool, .detail = detail};
+  Measured& measured = file.measured.emplace_back();
+  measured.model = std::move(model);
+  measured.points.push_back(std::move(point));
+  return file;
+}
+
+std::int64_t whole_count(double count) {
+  return static_cast<std::int64_t>(std::min<double>(count, kMostPointRequests));
+}
+
 std::string line_place(std::string_view name, std::size_t i) {
   return fmt::format("{}:{}:1", name, i + 1);
 }

@@ -24,8 +24,8 @@ enum class Detail : std::uint8_t { table, summary, requests };
 struct BenchmarkFile {
   std::string_view tool;  // "vLLM", "guidellm", "aiperf", "rows"
   Detail detail = Detail::summary;
-  std::vector<Measured> measured;
-  std::vector<std::string> notes;
+  std::vector<Measured> measured{};
+  std::vector<std::string> notes{};
 };
 
 /// Reads a file. Errors: not_found: it is of no known tool; invalid: it is, and wrong.

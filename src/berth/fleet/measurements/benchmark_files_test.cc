@@ -4,8 +4,6 @@
 
 #include <cmath>
 
-#include "berth/base/text.h"
-
 namespace berth::fleet {
 namespace {
 

@@ -27,6 +27,12 @@ Result<JsonPlace> parse_tool_json(std::string_view text);
 /// The number of requests of a closed loop of which only the mean concurrency is known; at least 1.
 double closed_loop_of(double mean_concurrency);
 
+/// A file of the tool that has one point.
+BenchmarkFile file_of(std::string_view tool, Detail detail, OperatingPoint point,
+                      std::string model = "");
+/// A count of requests as an integer, within the limit of a point.
+std::int64_t whole_count(double count);
+
 /// "file:3:1", where the third of a file's lines begins.
 std::string line_place(std::string_view name, std::size_t i);
 

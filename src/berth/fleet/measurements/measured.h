@@ -3,12 +3,10 @@
 // tokens.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <limits>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "berth/base/result.h"
@@ -17,7 +15,6 @@ namespace berth::fleet {
 
 inline constexpr double kSecondMs = 1000;
 
-/// One iteration of the engine.
 struct Iteration {
   double decoding = 0;        // requests that take one token each
   double prefill_tokens = 0;  // tokens of prompts
@@ -30,9 +27,9 @@ struct Iteration {
 struct RequestTimes {
   double start_ms = 0;  // since any moment that is the same for all of a point
   double in_tokens = 0, out_tokens = 0;
-  double ttft_ms = 0;          // from the start to the first token
-  double itl_ms = 0;           // the mean between two tokens; 0 where there is one
-  std::vector<float> gaps_ms;  // between two tokens each; empty where only the mean is known
+  double ttft_ms = 0;            // from the start to the first token
+  double itl_ms = 0;             // the mean between two tokens; 0 where there is one
+  std::vector<float> gaps_ms{};  // between two tokens each; empty where only the mean is known
   double end_ms() const;
 };
 

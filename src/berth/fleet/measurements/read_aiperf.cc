@@ -2,7 +2,6 @@
 // decides. bench/fit_formats.md has the sources.
 #include <algorithm>
 #include <array>
-#include <cmath>
 
 #include "berth/base/text.h"
 #include "berth/fleet/measurements/aiperf_metrics.h"
@@ -103,15 +102,6 @@ std::string model_of(const JsonPlace& document) {
   return {};
 }
 
-BenchmarkFile file_of(Detail detail, std::string model, OperatingPoint point) {
-  BenchmarkFile file{.tool = "aiperf", .detail = detail, .measured = {}, .notes = {}};
-  Measured measured;
-  measured.model = std::move(model);
-  measured.points.push_back(std::move(point));
-  file.measured.push_back(std::move(measured));
-  return file;
-}
-
 Result<double> value_at(const JsonPlace& line, std::string_view name) {
   BERTH_ASSIGN(const JsonPlace metric, line.get(fmt::format("metrics.{}", name)));
   BERTH_ASSIGN(const double scale, scale_at(metric));
@@ -155,14 +145,11 @@ std::optional<double> unit_scale(std::string_view unit) {
 }
 
 void complete(OperatingPoint& point, const AiperfCounts& counts, double latency_ms) {
-  const auto whole = [](double count) {
-    return static_cast<std::int64_t>(std::min<double>(count, kMostPointRequests));
-  };
   if (counts.requests)
-    point.requests = whole(*counts.requests);
+    point.requests = whole_count(*counts.requests);
   else if (point.duration_s > 0)
-    point.requests = whole(point.rate_per_s * point.duration_s);
-  if (counts.errors) point.errors = whole(*counts.errors);
+    point.requests = whole_count(point.rate_per_s * point.duration_s);
+  if (counts.errors) point.errors = whole_count(*counts.errors);
   point.concurrency = point.rate_per_s * latency_ms / kSecondMs;
 }
 
@@ -190,7 +177,7 @@ Result<BenchmarkFile> read_aiperf(const std::string& name, const JsonPlace& docu
   point.rate_per_s = rate.mean;
   point.duration_s = duration.value_or(0) / kSecondMs;
   complete(point, counts, latency.value_or(0));
-  return file_of(Detail::summary, model_of(document), std::move(point));
+  return file_of("aiperf", Detail::summary, std::move(point), model_of(document));
 }
 
 bool is_aiperf_request(const JsonPlace& line) {
@@ -255,7 +242,7 @@ Result<BenchmarkFile> read_aiperf_requests(const std::string& name,
   summarize(point, requests);
   read_load_of_path(name, point);
   point.timeline = std::move(requests);
-  BenchmarkFile file = file_of(Detail::requests, {}, std::move(point));
+  BenchmarkFile file = file_of("aiperf", Detail::requests, std::move(point));
   if (note) file.notes.push_back(*std::move(note));
   return file;
 }

@@ -125,11 +125,7 @@ Result<BenchmarkFile> read_aiperf_csv(const std::string& name, std::span<const C
   point.duration_s = duration.value_or(0) / kSecondMs;
   complete(point, counts, latency.value_or(0));
   read_load_of_path(name, point);
-  Measured measured;
-  measured.points.push_back(std::move(point));
-  BenchmarkFile file{.tool = "aiperf", .detail = Detail::table, .measured = {}, .notes = {}};
-  file.measured.push_back(std::move(measured));
-  return file;
+  return file_of("aiperf", Detail::table, std::move(point));
 }
 
 }  // namespace berth::fleet

@@ -177,7 +177,7 @@ Result<BenchmarkFile> read_guidellm(const std::string& name, const JsonPlace& do
   if (model) {
     BERTH_ASSIGN(measured.model, model->text());
   }
-  BenchmarkFile file{.tool = "guidellm", .detail = Detail::requests, .measured = {}, .notes = {}};
+  BenchmarkFile file{.tool = "guidellm", .detail = Detail::requests};
   for (std::size_t i = 0; i < benchmarks.size(); ++i) {
     BERTH_ASSIGN(auto point, read_benchmark(benchmarks[i]));
     point.name = fmt::format("{} [{}]", name, i);

@@ -191,14 +191,11 @@ Status take_counts(const GuidellmTable& table, const CsvRow& row, OperatingPoint
   BERTH_ASSIGN(const auto requests, table.number_if_there(row, TableFact::requests));
   BERTH_ASSIGN(const auto errors, table.number_if_there(row, TableFact::errors));
   point.duration_s = duration.value_or(0);
-  const auto whole = [](double count) {
-    return static_cast<std::int64_t>(std::min<double>(count, kMostPointRequests));
-  };
   if (requests)
-    point.requests = whole(*requests);
+    point.requests = whole_count(*requests);
   else if (duration)
-    point.requests = whole(point.rate_per_s * *duration);
-  if (errors) point.errors = whole(*errors);
+    point.requests = whole_count(point.rate_per_s * *duration);
+  if (errors) point.errors = whole_count(*errors);
   return {};
 }
 
@@ -227,7 +224,7 @@ Result<BenchmarkFile> read_guidellm_csv(const std::string& name, std::span<const
     take_strategy(table.text(row, TableFact::strategy), point);
     measured.points.push_back(std::move(point));
   }
-  BenchmarkFile file{.tool = "guidellm", .detail = Detail::table, .measured = {}, .notes = {}};
+  BenchmarkFile file{.tool = "guidellm", .detail = Detail::table};
   file.measured.push_back(std::move(measured));
   return file;
 }

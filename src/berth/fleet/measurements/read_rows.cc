@@ -3,7 +3,6 @@
 // mean over the decoding of a batch.
 #include <algorithm>
 #include <array>
-#include <map>
 
 #include "berth/base/text.h"
 #include "berth/fleet/measurements/benchmark_formats.h"
@@ -59,7 +58,7 @@ Result<BenchmarkFile> read_rows_csv(const std::string&, std::span<const CsvRow> 
     at[c] = *column;
   }
   const auto model = table.column("model"), accelerator = table.column("accelerator");
-  BenchmarkFile file{.tool = "rows", .detail = Detail::requests, .measured = {}, .notes = {}};
+  BenchmarkFile file{.tool = "rows", .detail = Detail::requests};
   for (std::size_t i = 0; i < table.size(); ++i) {
     std::string names[2];
     if (model) names[0] = table.text(i, *model);
@@ -96,7 +95,7 @@ Result<BenchmarkFile> read_splitwise_csv(const std::string& name, std::span<cons
   BERTH_ASSIGN(const auto token_ms, column({"token_time_ms", "token_time"}));
   const auto model = table.column("model"), hardware = table.column("hardware"),
              parallel = table.column("tensor_parallel");
-  BenchmarkFile file{.tool = "rows", .detail = Detail::requests, .measured = {}, .notes = {}};
+  BenchmarkFile file{.tool = "rows", .detail = Detail::requests};
   std::size_t too_long = 0;
   for (std::size_t i = 0; i < table.size(); ++i) {
     std::string names[2];

@@ -54,8 +54,7 @@ Result<std::vector<RequestTimes>> requests_of(const JsonPlace& document) {
                          .in_tokens = in[i],
                          .out_tokens = out[i],
                          .ttft_ms = kSecondMs * ttfts[i],
-                         .itl_ms = 0,
-                         .gaps_ms = {}};
+                         .itl_ms = 0};
     for (const double s : seconds) {
       if (!(s >= 0 && s <= kMostMs)) return lists[i].error("expected times from 0 on");
       request.itl_ms += kSecondMs * s / static_cast<double>(seconds.size());
@@ -184,7 +183,7 @@ Result<BenchmarkFile> read_serving(const std::string& name, const JsonPlace& doc
   if (const auto at = document.find("max_concurrency")) {
     BERTH_ASSIGN(point.max_concurrency, number_within(*at, 1, kMostPointRequests));
   }
-  BenchmarkFile file{.tool = tool.name, .detail = Detail::summary, .measured = {}, .notes = {}};
+  BenchmarkFile file{.tool = tool.name, .detail = Detail::summary};
   if (document.find("itls") && document.find("input_lens")) {
     file.detail = Detail::requests;
     BERTH_TRY(read_details(document, tool, point, file.notes));

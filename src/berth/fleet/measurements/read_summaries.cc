@@ -3,7 +3,6 @@
 // sources.
 #include <algorithm>
 #include <array>
-#include <cmath>
 
 #include "berth/fleet/measurements/benchmark_formats.h"
 
@@ -35,9 +34,9 @@ struct Source {
 struct SummaryFormat {
   std::string_view tool;
   std::array<std::string_view, 2> marks;  // paths by which the format is known
-  std::string_view model, accelerator, accelerators, max_concurrency;
+  std::string_view model, accelerator{}, accelerators{}, max_concurrency{};
   std::array<Source, kFacts> facts;  // in the order of SummaryFact
-  std::string_view streaming;        // what to do where times of tokens are missing
+  std::string_view streaming{};      // what to do where times of tokens are missing
 };
 
 constexpr double kPerMinute = 1.0 / 60;
@@ -47,8 +46,6 @@ constexpr double kPerMinute = 1.0 / 60;
 constexpr SummaryFormat kLlmperf{.tool = "llmperf",
                                  .marks = {"results_ttft_s_mean", "num_concurrent_requests"},
                                  .model = "model",
-                                 .accelerator = {},
-                                 .accelerators = {},
                                  .max_concurrency = "num_concurrent_requests",
                                  .facts = {{{"results_num_completed_requests_per_min", kPerMinute},
                                             {"results_num_completed_requests"},
@@ -61,8 +58,7 @@ constexpr SummaryFormat kLlmperf{.tool = "llmperf",
                                             {"results_number_output_tokens_stddev"},
                                             {"results_ttft_s_mean", kSecondMs},
                                             {},
-                                            {"results_end_to_end_latency_s_mean", kSecondMs}}},
-                                 .streaming = {}};
+                                            {"results_end_to_end_latency_s_mean", kSecondMs}}}};
 
 // All requests are sent up to a concurrency that the report does not have.
 constexpr SummaryFormat kTrtllm{.tool = "trtllm-bench",
@@ -70,7 +66,6 @@ constexpr SummaryFormat kTrtllm{.tool = "trtllm-bench",
                                 .model = "engine.model",
                                 .accelerator = "machine.name",
                                 .accelerators = "world_info.world_size",
-                                .max_concurrency = {},
                                 .facts = {{{"performance.request_throughput_req_s"},
                                            {"request_info.num_requests"},
                                            {},
@@ -112,11 +107,6 @@ class SummaryFacts {
   std::array<std::optional<double>, kFacts> values_;
 };
 
-std::optional<std::int64_t> whole_count(std::optional<double> count) {
-  if (!count) return std::nullopt;
-  return static_cast<std::int64_t>(std::min<double>(*count, kMostPointRequests));
-}
-
 /// Returns the mean time between two tokens of all requests together: that which the report has,
 /// or what the latency leaves for the tokens after the first.
 double itl_of(const SummaryFacts& facts, double out_tokens) {
@@ -140,8 +130,8 @@ Result<BenchmarkFile> read_report(const std::string& name, const JsonPlace& docu
   OperatingPoint point;
   point.name = name;
   point.rate_per_s = *facts[SummaryFact::rate];
-  point.requests = whole_count(facts[SummaryFact::requests]);
-  point.errors = whole_count(facts[SummaryFact::errors]);
+  point.requests = facts[SummaryFact::requests].transform(whole_count);
+  point.errors = facts[SummaryFact::errors].transform(whole_count);
   point.in_tokens = facts.length(SummaryFact::in_tokens, SummaryFact::in_deviation);
   point.out_tokens = facts.length(SummaryFact::out_tokens, SummaryFact::out_deviation);
   point.ttft_ms.mean = *facts[SummaryFact::ttft];
@@ -169,7 +159,7 @@ Result<BenchmarkFile> read_report(const std::string& name, const JsonPlace& docu
     measured.accelerators = static_cast<int>(accelerators);
   }
   measured.points.push_back(std::move(point));
-  BenchmarkFile file{.tool = format.tool, .detail = Detail::summary, .measured = {}, .notes = {}};
+  BenchmarkFile file{.tool = format.tool, .detail = Detail::summary};
   file.measured.push_back(std::move(measured));
   return file;
 }

@@ -33,8 +33,6 @@ struct Capacity {
   bool operator==(const Capacity&) const = default;
 };
 
-/// As documents spell it, in any case; nullopt: no such.
-std::optional<PurchaseKind> purchase_kind(std::string_view name);
 std::string_view name(PurchaseKind kind);
 
 /// Errors: invalid, with the field and what was found.

@@ -1,6 +1,5 @@
 #include "berth/fleet/model/missing_limits.h"
 
-#include <algorithm>
 #include <set>
 
 #include "berth/base/text.h"

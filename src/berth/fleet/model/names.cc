@@ -1,17 +1,7 @@
 #include "berth/fleet/model/names.h"
 
-#include "berth/base/text.h"
-
 namespace berth::fleet {
 namespace {
-
-/// The value of that name, in letters of either case.
-template <class Choice, std::size_t kCount>
-std::optional<Choice> choice(const Names<Choice, kCount>& names, std::string_view name) {
-  for (const std::string_view known : names.all())
-    if (lower(known) == lower(name)) return names.value(known);
-  return std::nullopt;
-}
 
 constexpr auto kRefusalNames = names<Refusal>({
     {Refusal::none, "candidate"},
@@ -57,36 +47,16 @@ constexpr auto kBindingNames = names<Binding>({
 
 }  // namespace
 
-std::optional<PurchaseKind> purchase_kind(std::string_view name) {
-  return choice(kPurchaseNames, name);
-}
 std::string_view name(PurchaseKind kind) {
   return kPurchaseNames.name(kind);
-}
-std::optional<QueueModel> queue_model(std::string_view name) {
-  return choice(kModelNames, name);
 }
 
 std::string_view name(Role role) {
   return kRoleNames.name(role);
 }
-std::optional<Role> role(std::string_view name) {
-  return choice(kRoleNames, name);
-}
 
 std::string_view name(StepForm form) {
   return kFormNames.name(form);
-}
-std::optional<StepForm> step_form(std::string_view name) {
-  return choice(kFormNames, name);
-}
-
-std::optional<Solver> solver(std::string_view name) {
-  return choice(kSolverNames, name);
-}
-
-std::optional<Saturation> saturation(std::string_view name) {
-  return choice(kSaturationNames, name);
 }
 
 std::string_view name(Refusal refusal) {

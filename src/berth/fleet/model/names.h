@@ -1,9 +1,19 @@
 // How a fleet document and the command line spell the choices.
 #pragma once
 
+#include "berth/base/names.h"
+#include "berth/base/text.h"
 #include "berth/fleet/fleet.h"
 
 namespace berth::fleet {
+
+/// The value of that name in any case; nullopt: no value has it.
+template <class Choice, std::size_t kCount>
+std::optional<Choice> choice(const Names<Choice, kCount>& names, std::string_view name) {
+  for (const std::string_view known : names.all())
+    if (lower(known) == lower(name)) return names.value(known);
+  return std::nullopt;
+}
 
 /// The keys of targets for percentiles, in the order of kPercentiles.
 inline constexpr std::array<std::string_view, 4> kTtftKeys{"slo-ttft-p50", "slo-ttft-p90",

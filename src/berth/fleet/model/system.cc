@@ -192,14 +192,13 @@ Status check(const Server& server) {
       check_bounds({{"minNumReplicas", static_cast<double>(server.min_replicas), kMostReplicas},
                     {"maxBatchSize", static_cast<double>(server.max_batch), kMostBatch},
                     {"maxQueueSize", static_cast<double>(server.max_queue), kMostBatch}}));
-  if (auto status = check_roles(server.current); !status)
-    return std::unexpected(within("currentAlloc", std::move(status).error()));
-  if (auto status = check_roles(server.desired); !status)
-    return std::unexpected(within("desiredAlloc", std::move(status).error()));
-  if (auto status = check(server.current); !status)
-    return std::unexpected(within("currentAlloc", std::move(status).error()));
-  if (auto status = check(server.desired); !status)
-    return std::unexpected(within("desiredAlloc", std::move(status).error()));
+  const auto at = [](std::string_view key, Status status) {
+    return status ? status : std::unexpected(within(key, std::move(status).error()));
+  };
+  BERTH_TRY(at("currentAlloc", check_roles(server.current)));
+  BERTH_TRY(at("desiredAlloc", check_roles(server.desired)));
+  BERTH_TRY(at("currentAlloc", check(server.current)));
+  BERTH_TRY(at("desiredAlloc", check(server.desired)));
   if (auto status = check(server.start); !status)
     return fail(ErrorKind::invalid, "start.{}", status.error().message);
   return {};

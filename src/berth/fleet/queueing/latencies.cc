@@ -5,8 +5,6 @@
 #include <map>
 #include <numbers>
 
-#include "berth/base/result.h"
-
 namespace berth::fleet {
 namespace {
 

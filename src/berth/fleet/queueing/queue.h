@@ -8,7 +8,6 @@
 // any thread. Preconditions are checked by fleet's face, asserted here.
 #pragma once
 
-#include <cstdint>
 #include <vector>
 
 namespace berth::fleet {

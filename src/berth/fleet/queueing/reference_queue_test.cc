@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <numeric>
 
 #include "berth/base/rng.h"
 #include "berth/fleet/queueing/sizing.h"

@@ -27,7 +27,6 @@ Demand demand_of(const Load& load, const Server& server, const Target& target);
 /// the others.
 Demand demand_of(Demand whole, Role role);
 
-/// The limits of a replica.
 struct Limits {
   Target target;
   double most_loss = 1;  // fraction of the requests

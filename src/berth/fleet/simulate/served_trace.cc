@@ -66,7 +66,6 @@ Attainment attainment_of(const Outcome& outcome, std::span<const Request> trace,
                    .lost = std::ssize(trace) - std::ssize(outcome.ttft_ms),
                    .mean_ttft_ms = outcome.mean_ttft_ms(),
                    .mean_itl_ms = outcome.itl.mean_ms(),
-                   .percentiles = {},
                    .within_ms = target.ttft_ms};
   std::ranges::copy(quantiles(outcome.ttft_ms, kPercentiles), found.percentiles.ttft_ms.begin());
   std::ranges::copy(outcome.itl.quantiles_ms(kPercentiles), found.percentiles.itl_ms.begin());

@@ -29,7 +29,7 @@ std::vector<ReplicaChange> changes_of(int first, std::span<const WantedReplicas>
 struct Attainment {
   std::int64_t requests = 0, lost = 0;
   double mean_ttft_ms = 0, mean_itl_ms = 0;
-  Percentiles percentiles;
+  Percentiles percentiles{};
   /// What a request's TTFT should be within: the target for the highest percentile that has one,
   /// else that for the mean; 0: there is none. The part of the requests that was within it, and the
   /// five minutes (or the whole, where that is shorter) in which it was smallest, with their rate.

@@ -4,7 +4,6 @@
 #include <array>
 #include <cmath>
 #include <numbers>
-#include <numeric>
 
 #include "berth/base/rng.h"
 #include "berth/base/text.h"

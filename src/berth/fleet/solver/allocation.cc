@@ -1,6 +1,4 @@
 // Operations on the allocation of one server.
-#include <algorithm>
-#include <cmath>
 
 #include "berth/base/text.h"
 #include "berth/fleet/model/system_view.h"
@@ -26,7 +24,6 @@ Status look_up(const System& system, const std::string& server, const std::strin
 /// The system with no server but this one, which is to have the allocation or the load.
 System alone(const System& system, const std::string& name, const Server& server) {
   return {.accelerators = system.accelerators,
-          .capacities = {},
           .models = system.models,
           .classes = system.classes,
           .servers = {{name, server}},

@@ -4,7 +4,6 @@
 // number is searched for: by the closed form, and where Execution::rate_limit decides once more.
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <span>
 #include <tuple>
 

@@ -40,7 +40,6 @@ class Relaxation {
   enum class Outcome : std::uint8_t { optimal, infeasible, enough, given_up };
   Outcome solve(double enough, Budget& budget);
 
-  /// Excludes the option.
   void forbid(std::uint32_t option);
   bool allowed(std::uint32_t option) const { return columns_[option].is_allowed; }
 

@@ -1,7 +1,5 @@
 #include <algorithm>
-#include <cmath>
 
-#include "berth/base/result.h"
 #include "berth/fleet/solver/knapsack.h"
 
 namespace berth::fleet {

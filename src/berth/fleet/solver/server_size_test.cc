@@ -1,6 +1,5 @@
 #include "berth/fleet/solver/server_size.h"
 
-#include "berth/base/rng.h"
 #include "berth/fleet/model/system_view.h"
 #include "berth/testing/fleet.h"
 #include "berth/testing/generated_fleet.h"

@@ -7,7 +7,6 @@
 
 #include <functional>
 #include <string>
-#include <vector>
 
 #include "berth/machine/devices/device_health.h"
 #include "berth/machine/devices/device_program.h"

@@ -1,8 +1,6 @@
 // Devices in a Machine: whole, shared, foreign, and nothing lent twice.
 #include <gtest/gtest.h>
 
-#include <map>
-
 #include "berth/base/rng.h"
 #include "berth/machine/machine.h"
 #include "berth/testing/machine.h"

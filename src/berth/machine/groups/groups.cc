@@ -1,7 +1,6 @@
 #include "berth/machine/groups/groups.h"
 
 #include <algorithm>
-#include <array>
 #include <csignal>
 #include <utility>
 

@@ -15,7 +15,6 @@ std::string begin_of(const os::ProcessIdentity& holder) {
   return fmt::format("{}{}.{}.", kHolderBegin, holder.pid, holder.started_at);
 }
 
-/// The holder that has a file of this name.
 std::optional<os::ProcessIdentity> holder_of(std::string_view name) {
   constexpr std::size_t kParts = 5;
   const auto parts = split(name, '.');

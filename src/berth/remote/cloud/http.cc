@@ -1,6 +1,5 @@
 #include <map>
 
-#include "berth/base/text.h"
 #include "berth/remote/cloud/curl_sockets.h"
 
 namespace berth::remote {

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "berth/base/text.h"
 #include "berth/machine/machine.h"
 #include "berth/remote/ssh/ssh.h"
 

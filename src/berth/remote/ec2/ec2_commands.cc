@@ -7,7 +7,6 @@ namespace {
 
 constexpr Duration kTimeout = std::chrono::minutes(1);
 
-/// One call, and its answer.
 Result<Xml> ask(Ec2Api& api, const std::string& action, Ec2Parameters parameters) {
   auto answer = std::make_shared<Result<Xml>>(
       fail(ErrorKind::io, "EC2 has not answered {} for a minute", action));

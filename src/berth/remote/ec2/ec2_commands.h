@@ -2,7 +2,6 @@
 // is of Berth's, and the end of that. These wait for their answers, a minute at most.
 #pragma once
 
-#include <functional>
 #include <string>
 #include <vector>
 

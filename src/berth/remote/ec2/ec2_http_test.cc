@@ -3,7 +3,6 @@
 
 #include <csignal>
 
-#include "berth/base/units.h"
 #include "berth/os/spawn.h"
 #include "berth/remote/ec2/ec2_api.h"
 #include "berth/remote/ec2/ec2_settings.h"

@@ -59,12 +59,6 @@ double Ec2Instances::available(const Ec2Machine* but) {
   return left;
 }
 
-std::int64_t Ec2Instances::spent_cents() {
-  double spent = closed_;
-  for (const Ec2Machine& machine : machines_) spent += cost(machine, env_.wall());
-  return static_cast<std::int64_t>(spent / 1000 + 0.999);
-}
-
 void Ec2Instances::close(const std::string& token, Wall until) {
   Ec2Machine* machine = find(token);
   closed_ += cost(*machine, until);

@@ -18,7 +18,6 @@
 
 #include <map>
 #include <optional>
-#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -93,7 +92,6 @@ class Ec2Instances {
   /// Nothing of ours runs or can still come to run, as far as EC2 lets us know.
   bool over() const { return machines_.empty() && (described_ || refusal_); }
 
-  std::int64_t spent_cents();
   const std::string& trouble() const { return trouble_; }
 
  private:

@@ -4,7 +4,6 @@
 
 #include <gtest/gtest.h>
 
-#include <cmath>
 #include <deque>
 
 #include "berth/testing/ec2.h"

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <map>
 
 #include "berth/base/digest.h"
 #include "berth/base/text.h"

@@ -19,7 +19,6 @@
 // (io) is asked again, and what runs or waits there goes on.
 #pragma once
 
-#include <functional>
 #include <map>
 #include <memory>
 #include <optional>

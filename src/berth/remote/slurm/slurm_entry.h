@@ -12,8 +12,6 @@
 //     directory: /scratch/me/berth   # on the nodes; else the state directory of the person
 #pragma once
 
-#include <memory>
-
 #include "berth/remote/clusters.h"
 #include "berth/remote/slurm/slurm.h"
 

@@ -6,7 +6,6 @@
 #include <map>
 #include <span>
 #include <string>
-#include <vector>
 
 #include "berth/cluster/cluster.h"
 #include "berth/remote/slurm/slurm_text.h"

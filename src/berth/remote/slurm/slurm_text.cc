@@ -161,6 +161,21 @@ Result<SlurmJob> read_job_row(const std::vector<std::string_view>& row) {
   return job;
 }
 
+/// What `read` makes of each row of a table that the program printed.
+template <class Value>
+Result<std::vector<Value>> read_rows(std::string_view text, std::size_t fields,
+                                     std::string_view program,
+                                     Result<Value> (*read)(const std::vector<std::string_view>&)) {
+  std::vector<Value> all;
+  BERTH_ASSIGN(const auto table, read_table(text, fields));
+  for (const auto& row : table) {
+    auto value = read(row);
+    if (!value) return std::unexpected(within(program, value.error()));
+    all.push_back(*std::move(value));
+  }
+  return all;
+}
+
 /// "Slurm has gpu, main", by name, because sinfo's own order varies; long lists are shortened.
 std::string existing_text(std::span<const std::string> partitions) {
   constexpr std::size_t kListed = 20;
@@ -181,14 +196,7 @@ bool one_of(std::string_view text, std::span<const std::string_view> words) {
 }  // namespace
 
 Result<std::vector<SlurmNodes>> read_slurm_nodes(std::string_view text) {
-  std::vector<SlurmNodes> all;
-  BERTH_ASSIGN(const auto table, read_table(text, 9));
-  for (const auto& row : table) {
-    auto nodes = read_nodes_row(row);
-    if (!nodes) return std::unexpected(within("sinfo", nodes.error()));
-    all.push_back(*std::move(nodes));
-  }
-  return all;
+  return read_rows<SlurmNodes>(text, 9, "sinfo", read_nodes_row);
 }
 
 Result<std::vector<SlurmPartition>> read_slurm_partitions(std::string_view text) {
@@ -254,14 +262,7 @@ bool works(const SlurmNodes& nodes) {
 }
 
 Result<std::vector<SlurmJob>> read_slurm_jobs(std::string_view text) {
-  std::vector<SlurmJob> jobs;
-  BERTH_ASSIGN(const auto table, read_table(text, 7));
-  for (const auto& row : table) {
-    auto job = read_job_row(row);
-    if (!job) return std::unexpected(within("squeue", job.error()));
-    jobs.push_back(*std::move(job));
-  }
-  return jobs;
+  return read_rows<SlurmJob>(text, 7, "squeue", read_job_row);
 }
 
 SlurmPhase phase_of(const SlurmJob& job) {

@@ -82,11 +82,8 @@ std::optional<fileset::Fileset> content_of(const UrlRecord& record) {
   const auto digest = parse_digest(record.digest);
   if (!digest || record.size < 0) return std::nullopt;
   fileset::Fileset content;
-  content.entries.push_back({.path = ".",
-                             .kind = fileset::Entry::Kind::file,
-                             .digest = *digest,
-                             .size = record.size,
-                             .target = {}});
+  content.entries.push_back(
+      {.path = ".", .kind = fileset::Entry::Kind::file, .digest = *digest, .size = record.size});
   return content;
 }
 

@@ -2,7 +2,6 @@
 // object has stands in its metadata, so that nothing is brought there twice.
 #include <algorithm>
 
-#include "berth/base/text.h"
 #include "berth/fileset/objects.h"
 #include "berth/remote/transfer/elsewhere.h"
 

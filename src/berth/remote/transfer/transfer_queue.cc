@@ -4,7 +4,6 @@
 #include <array>
 
 #include "berth/base/backoff.h"
-#include "berth/base/text.h"
 
 namespace berth::remote {
 namespace {
@@ -136,23 +135,19 @@ void TransferQueue::begin() {
   text_.clear();
   pieces_.clear();
   set_out();
-  if (request.kind == TransferRequest::Kind::compare) {
-    step_ = Step::comparing;
-    return send_frame(FrameKind::same, request.there);
+  const auto send = [&](Step step, FrameKind frame) {
+    step_ = step;
+    send_frame(frame, request.there);
+  };
+  using enum TransferRequest::Kind;
+  switch (request.kind) {
+    case compare: return send(Step::comparing, FrameKind::same);
+    case remove: return send(Step::comparing, FrameKind::remove);
+    case count: return send(Step::counting, FrameKind::written);
+    case fetch: return send(Step::capturing, FrameKind::capture);
+    case folder: return folder_ready_ ? offer() : read_folder();
+    case bring: break;
   }
-  if (request.kind == TransferRequest::Kind::remove) {
-    step_ = Step::comparing;
-    return send_frame(FrameKind::remove, request.there);
-  }
-  if (request.kind == TransferRequest::Kind::count) {
-    step_ = Step::counting;
-    return send_frame(FrameKind::written, request.there);
-  }
-  if (request.kind == TransferRequest::Kind::fetch) {
-    step_ = Step::capturing;
-    return send_frame(FrameKind::capture, request.there);
-  }
-  if (request.kind == TransferRequest::Kind::folder) return folder_ready_ ? offer() : read_folder();
   auto captured = objects_.capture(request.here, fileset::Expect::stored);
   if (!captured) return end(on_this_machine(captured.error()));
   captured_ = *std::move(captured);

@@ -3,7 +3,6 @@
 #include <cmath>
 
 #include "berth/base/json_writer.h"
-#include "berth/base/text.h"
 #include "berth/base/units.h"
 #include "berth/render/fleets/fleet_cells.h"
 

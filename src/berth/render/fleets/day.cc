@@ -40,7 +40,6 @@ bool changes(const fleet::Day& day, std::size_t server, std::size_t window) {
   return now.accelerator != before.accelerator || now.replicas != before.replicas;
 }
 
-/// The servers that change over the day.
 std::vector<std::size_t> changing(const fleet::Day& day) {
   std::vector<std::size_t> servers;
   for (std::size_t s = 0; s < day.servers.size(); ++s)

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "berth/base/text.h"
 #include "berth/render/fleets/fleet_cells.h"
 
 namespace berth::render {
@@ -30,7 +29,7 @@ Section cost(const fleet::Plan& plan) {
 
 Section capacity(const fleet::Plan& plan) {
   Table table({"type", "used", "capacity", "cost, cents/h", "value of one more"});
-  Bars bars{.title = "Accelerators used and available", .bars = {}};
+  Bars bars{.title = "Accelerators used and available"};
   for (const auto& total : plan.totals) {
     const std::string limit = total.limit ? fmt::format("{}", *total.limit) : "-";
     table.add({total.type, fmt::format("{}", total.used), limit, figure(total.cost),
@@ -77,8 +76,7 @@ Document report_of_plan(const std::string& title, const fleet::System& system,
       plan.servers, [](const auto& each) { return !each.second.allocation.accelerator.empty(); });
   Document page{.title = title,
                 .subtitle = fmt::format("a plan for {} servers, {} with replicas, {} cents an hour",
-                                        plan.servers.size(), served, figure(plan.cost)),
-                .sections = {}};
+                                        plan.servers.size(), served, figure(plan.cost))};
   for (auto& section : {cost(plan), capacity(plan), servers(system, plan),
                         percentiles(system, plan), reasons(plan)})
     if (!section.parts.empty()) page.sections.push_back(section);

@@ -145,30 +145,18 @@ std::string ttft_chart(const engine::SimulatedServer& server) {
   return text;
 }
 
-void write_error(JsonWriter& json, const std::optional<double>& error) {
-  json.key("error");
-  if (error)
-    json.value(*error);
-  else
-    json.raw("null");
-}
-
+// JsonWriter writes NAN as null.
 void write_estimate(JsonWriter& json, const char* name, const fleet::Estimate& estimate) {
   json.key(name).object().add("value", estimate.value);
-  write_error(json, estimate.error);
-  json.end();
+  json.add("error", estimate.error.value_or(NAN)).end();
 }
 
 void write_latency(JsonWriter& json, const Latency& latency) {
   json.key(lower(latency.name)).object();
   for (const Figure& figure : latency.figures) {
-    json.key(figure.name).object().key("value");
-    if (figure.is_measured)
-      json.value(figure.estimate.value);
-    else
-      json.raw("null");
-    write_error(json, figure.estimate.error);
-    json.add("target", figure.target_ms);
+    json.key(figure.name).object();
+    json.add("value", figure.is_measured ? figure.estimate.value : NAN);
+    json.add("error", figure.estimate.error.value_or(NAN)).add("target", figure.target_ms);
     json.add("verdict", fleet::kVerdictNames.name(figure.verdict)).end();
   }
   json.add("planned", latency.planned_ms).end();

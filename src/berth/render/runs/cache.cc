@@ -1,7 +1,6 @@
 #include "berth/render/runs/cache.h"
 
 #include "berth/base/json_writer.h"
-#include "berth/base/text.h"
 #include "berth/base/units.h"
 
 namespace berth::render {

@@ -5,7 +5,6 @@
 #include <numeric>
 
 #include "berth/base/json_writer.h"
-#include "berth/base/text.h"
 #include "berth/base/url.h"
 #include "berth/engine/queries/run_record.h"
 #include "berth/flow/elsewhere.h"

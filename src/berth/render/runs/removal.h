@@ -9,7 +9,6 @@
 
 namespace berth::render {
 
-/// The names of removed runs.
 struct Removed {
   std::vector<std::string> runs;
 };

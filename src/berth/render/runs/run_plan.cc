@@ -3,6 +3,7 @@
 #include "berth/base/json_writer.h"
 #include "berth/base/text.h"
 #include "berth/base/units.h"
+#include "berth/render/machines/machine.h"
 
 namespace berth::render {
 namespace {
@@ -148,16 +149,7 @@ void write(JsonWriter& json, const engine::TrialsPlan& plan) {
   for (const auto& block : plan.now) {
     json.object().key("cores").array();
     for (const auto& share : block.cores) json.value(share.core);
-    json.end().key("devices").array();
-    for (const auto& share : block.devices)
-      json.object()
-          .add("uuid", share.uuid)
-          .add("index", share.index)
-          .add("gpu_mem", share.memory)
-          .add("gpu_slots", share.slots)
-          .add("whole", share.whole)
-          .end();
-    json.end().end();
+    json.end().key("devices").raw(to_json(block.devices)).end();
   }
   json.end().add("waiting_before", plan.waiting_before).add("why_no_more", plan.why_no_more);
 }
@@ -165,10 +157,7 @@ void write(JsonWriter& json, const engine::TrialsPlan& plan) {
 void write(JsonWriter& json, const engine::FlowPlan::Step& step) {
   json.object().add("step", step.name).add("cached", step.cached).add("run", step.runs);
   json.add("skipped", step.skipped).key("later");
-  if (step.unfolded)
-    json.value(step.later);
-  else
-    json.raw("null");
+  step.unfolded ? json.value(step.later) : json.raw("null");
   json.key("resources").raw(to_json(step.resources));
   json.key("selection").raw(machine::to_json(step.selection));
   json.add("side_by_side", step.in_parallel).key("tasks").array();
@@ -185,11 +174,7 @@ void write(JsonWriter& json, const engine::FlowPlan::Step& step) {
   if (!step.urls.empty()) json.key("urls").array();
   for (const auto& [url, size, there] : step.urls) {
     json.object().add("url", url).key("size");
-    if (size < 0)
-      json.raw("null");
-    else
-      json.value(size);
-    json.add("fetched", there).end();
+    (size < 0 ? json.raw("null") : json.value(size)).add("fetched", there).end();
   }
   if (!step.urls.empty()) json.end();
   json.end();

@@ -147,8 +147,7 @@ void add_importance(const ReportedRun& run, Section& section) {
   const auto found = experiment::importances(trials, kImportanceSeed);
   if (!found) return;
   Bars bars{.title = fmt::format("Each parameter's share of variance of {} (fANOVA)",
-                                 run.program.goal->metric),
-            .bars = {}};
+                                 run.program.goal->metric)};
   Table table({"parameter", "share of variance"});
   for (const auto& each : found->parameters) {
     const std::string share = fmt::format("{:.0f} %", each.share * 100);
@@ -203,7 +202,7 @@ Result<std::vector<Section>> flow_sections(const ReportedRun& run) {
   BERTH_ASSIGN(const auto flow, engine::flow_of(run.record));
   const auto counts = engine::step_counts(flow, run.record, run.tasks);
   Table table({"step", "tasks", "done", "cached", "failed", "median", "longest", "total"});
-  Bars bars{.title = "Total time of the tasks of each step", .bars = {}};
+  Bars bars{.title = "Total time of the tasks of each step"};
   std::vector<Duration> sums;
   for (const auto& step : counts) {
     std::vector<Duration> times;

@@ -3,7 +3,6 @@
 #include "berth/base/json_writer.h"
 #include "berth/base/text.h"
 #include "berth/base/units.h"
-#include "berth/base/visible.h"
 #include "berth/engine/queries/run_json.h"
 #include "berth/engine/queries/run_record.h"
 #include "berth/engine/queries/trials.h"

@@ -5,7 +5,6 @@
 // Ownership: the loop owns it, and it outlives the parts, which hold references. Threads: one.
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <optional>
 #include <set>

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 
-#include "berth/base/units.h"
 #include "berth/run/flows/flow_run.h"
 #include "berth/testing/fake_cluster.h"
 #include "berth/testing/run.h"

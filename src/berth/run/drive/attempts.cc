@@ -58,14 +58,6 @@ void spoil(exec::Ended& ended, const Error& error) {
   ended.detail = error.message + (ended.detail.empty() ? "" : "; " + ended.detail);
 }
 
-exec::Ended lost_attempt(TaskNumber task, Token token, std::string because) {
-  return {.task = task,
-          .token = token,
-          .cause = exec::Cause::worker_lost,
-          .exit_code = {},
-          .detail = std::move(because)};
-}
-
 /// ["GPU-…"]; "" where there are none.
 std::string uuids_json(std::span<const machine::DeviceShare> devices) {
   std::vector<std::string> uuids;
@@ -138,11 +130,8 @@ void Attempts::launch(const schedule::StartAttempt& start) {
     return os::failpoint("after launch");
   }
   if (ahead) unbegun_.add(start.token, start.behind);
-  unstarted_.push_back({.task = start.task,
-                        .token = start.token,
-                        .cause = cause_of(launch.error(), exec::Cause::cannot_start),
-                        .exit_code = {},
-                        .detail = launch.error().message});
+  unstarted_.push_back(exec::ended_as(cause_of(launch.error(), exec::Cause::cannot_start),
+                                      start.task, start.token, launch.error().message));
 }
 
 void Attempts::handle(exec::FromWorker message) {
@@ -375,7 +364,8 @@ void Attempts::end_unstarted() {
 void Attempts::lose(schedule::WorkerId worker, const std::string& because) {
   std::vector<exec::Ended> lost;
   for (const auto& [token, live] : live_)
-    if (live.worker == worker) lost.push_back(lost_attempt(live.task, {token}, because));
+    if (live.worker == worker)
+      lost.push_back(exec::ended_as(exec::Cause::worker_lost, live.task, {token}, because));
   for (auto& ended : lost) {
     const TaskNumber number = ended.task;
     end(std::move(ended), false);
@@ -409,8 +399,8 @@ void Attempts::reconcile(const WorkerSlot& slot, std::span<const schedule::Earli
   for (const auto& [token, live] : live_)
     if (live.worker == slot.id &&
         std::ranges::find(known, Token{token}, &schedule::Earlier::token) == known.end())
-      unstarted_.push_back(
-          lost_attempt(live.task, {token}, slot.lease.alloc.machine + " does not know of it"));
+      unstarted_.push_back(exec::ended_as(exec::Cause::worker_lost, live.task, {token},
+                                          slot.lease.alloc.machine + " does not know of it"));
 }
 
 bool Attempts::runs_on(Token token, schedule::WorkerId worker) const {

@@ -6,7 +6,6 @@
 #pragma once
 
 #include <optional>
-#include <vector>
 
 #include "berth/machine/devices/health_watch.h"
 #include "berth/run/drive/attempts.h"

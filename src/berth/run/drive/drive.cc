@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "berth/base/text.h"
 #include "berth/os/failpoint.h"
 #include "berth/os/loop.h"
 #include "berth/run/state/clusters.h"

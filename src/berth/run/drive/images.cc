@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <csignal>
-#include <set>
 
 #include "berth/base/text.h"
 #include "berth/base/units.h"

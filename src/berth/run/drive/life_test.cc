@@ -3,7 +3,6 @@
 
 #include <algorithm>
 
-#include "berth/base/text.h"
 #include "berth/run/drive/runner.h"
 #include "berth/run/flows/dependencies.h"
 #include "berth/run/flows/flow_plan.h"

@@ -173,11 +173,7 @@ void PassiveWorker::look(const Open& open, Mono now) {
 }
 
 void PassiveWorker::end(const Open& open, exec::Cause cause, std::string detail) {
-  exec::Ended ended{.task = open.task,
-                    .token = open.token,
-                    .cause = cause,
-                    .exit_code = {},
-                    .detail = std::move(detail)};
+  auto ended = exec::ended_as(cause, open.task, open.token, std::move(detail));
   if (cause == exec::Cause::ok) ended.exit_code = 0;
   if (cause == exec::Cause::exit_code) ended.exit_code = 1;
   pending_.emplace_back(std::move(ended));

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "berth/base/text.h"
-#include "berth/base/units.h"
 #include "berth/exec/leftovers.h"
 #include "berth/machine/enclosing_task.h"
 #include "berth/machine/groups/group_plan.h"

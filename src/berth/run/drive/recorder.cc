@@ -103,7 +103,6 @@ void Recorder::add_end(const exec::Ended& ended, std::int64_t log_begin, store::
               .exit_code = ended.exit_code,
               .signal = ended.signal,
               .detail = ended.detail,
-              .score = {},
               .again = to == store::TaskState::waiting};
   if (goal && to == store::TaskState::done) end.score = experiment::score(*goal, of.metrics);
   add(store::AttemptEnded{.task = ended.task,

@@ -8,9 +8,7 @@
 
 #include <cstdint>
 #include <functional>
-#include <memory>
 #include <optional>
-#include <span>
 #include <string>
 #include <vector>
 
@@ -56,7 +54,7 @@ struct TaskEnd {
   std::optional<int> exit_code;
   int signal = 0;
   std::string detail;
-  std::optional<double> score;
+  std::optional<double> score{};
   bool again = false;  ///< The task will be tried again.
 };
 

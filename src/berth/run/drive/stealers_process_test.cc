@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <csignal>
-#include <map>
 
 #include "berth/agent/client/launched_agent.h"
 #include "berth/testing/fake_cluster.h"

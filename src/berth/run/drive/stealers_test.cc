@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <map>
-#include <set>
 
 #include "berth/testing/fake_cluster.h"
 #include "berth/testing/run.h"

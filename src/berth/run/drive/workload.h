@@ -40,8 +40,8 @@ struct RunOptions {
   bool shares_devices = false;                         // some tasks take a part of a device
   std::optional<experiment::Goal> goal;
   std::vector<experiment::Constraint> constraints{};  // which the best task has to keep
-  std::int64_t expected = 0;       // tasks in all, where next() adds them by and by; 0: not known
-  std::vector<std::string> steps;  // whose progress is shown one by one; Workload::step_of()
+  std::int64_t expected = 0;         // tasks in all, where next() adds them by and by; 0: not known
+  std::vector<std::string> steps{};  // whose progress is shown one by one; Workload::step_of()
 };
 
 /// What a task asks for.

@@ -1,5 +1,4 @@
 // The cache is one object store for all runs. Objects that nobody needs any more are collected.
-#include "berth/base/text.h"
 #include "berth/remote/transfer/elsewhere.h"
 #include "berth/run/flows/flow_run.h"
 #include "berth/run/flows/placed_outputs.h"

@@ -5,7 +5,6 @@
 #include <numeric>
 
 #include "berth/agent/journal.h"
-#include "berth/base/text.h"
 #include "berth/base/units.h"
 #include "berth/run/drive/drive.h"
 #include "berth/run/drive/runner.h"

@@ -21,7 +21,6 @@ struct ClusterChoice {
 };
 /// Checks that there are such clusters. Failure: not_found, invalid.
 Status check_clusters(os::Env& env, const ClusterChoice& where);
-/// Keeps the choice with the run.
 Status keep_clusters(Context& context, const store::RunRecord& record, const ClusterChoice& where);
 /// Keeps with the run that a person has agreed to send its folder, whatever its size.
 Status confirm_sending(Context& context, const store::RunRecord& record);

@@ -17,7 +17,6 @@
 #include <set>
 #include <string>
 #include <unordered_map>
-#include <vector>
 
 #include "berth/base/ids.h"
 #include "berth/base/result.h"

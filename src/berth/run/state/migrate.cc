@@ -1,7 +1,6 @@
 // The move of a state directory's runs from its own SQLite file to a database.
 #include "berth/run/state/migrate.h"
 
-#include "berth/base/text.h"
 #include "berth/store/postgres_address.h"
 
 namespace berth::run {

@@ -26,7 +26,6 @@ bool belongs_to_session(std::string_view name);
 /// Returns true where the name, or a password within a URL, shows that the value must not be kept.
 bool is_secret(std::string_view name, std::string_view value);
 
-/// Records the present environment for the run.
 Status record_environment(const Context& context, const std::string& run_name);
 
 /// A variable whose value at the submission differs from the present one.

@@ -2,7 +2,6 @@
 
 #include <array>
 
-#include "berth/base/text.h"
 #include "berth/base/units.h"
 #include "berth/os/standard_input.h"
 

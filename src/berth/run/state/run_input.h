@@ -9,7 +9,6 @@
 
 namespace berth::run {
 
-/// The file that has it.
 std::string input_file(const std::string& run_directory);
 
 /// Checks that the file can be a standard input. `input`: an absolute path, or "-" for the standard

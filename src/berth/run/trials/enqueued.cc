@@ -1,6 +1,5 @@
 #include "berth/run/trials/enqueued.h"
 
-#include "berth/base/text.h"
 #include "berth/base/units.h"
 #include "berth/experiment/own_point.h"
 #include "berth/run/state/layout.h"

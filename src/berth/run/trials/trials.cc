@@ -68,8 +68,7 @@ Trials::Trials(Context& context, const store::RunRecord& record, experiment::Pro
                .shares_devices = machine::takes_part(program_.resources),
                .goal = program_.goal,
                .constraints = program_.constraints,
-               .expected = expected_tasks(program_),
-               .steps = {}},
+               .expected = expected_tasks(program_)},
       enqueued_(env_, enqueued_directory(directory_)) {
   const bool external = program_.search.method == experiment::Search::Method::external;
   if (external) {
