@@ -5,18 +5,7 @@
 
 #include "berth/cli/options.h"
 #include "berth/cli/print.h"
-
-namespace berth::render {
-
-/// Refers to a result. Through this type, argument-dependent lookup finds the overloads of
-/// to_json() and to_text() in this namespace, wherever the result's type is declared.
-template <typename Result>
-struct Shown {
-  const Result& result;
-  operator const Result&() const { return result; }  // NOLINT(google-explicit-constructor)
-};
-
-}  // namespace berth::render
+#include "berth/render/table.h"
 
 namespace berth::cli {
 

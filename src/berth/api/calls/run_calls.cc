@@ -300,7 +300,7 @@ constexpr WorkCall kCalls[] = {
       "the trials of a passive run that wait for a result", "Show"},
      [](Work& work) { return json_of(engine::waiting_trials(work.context, work.name(), false)); }},
     {{"POST", "/v1/tasks/{task}/result", Role::control, kRuns,
-      "record the result of a trial that is evaluated outside", "Told", "TrialResult"},
+      "record the result of a trial that is evaluated outside", "Recorded", "TrialResult"},
      tell},
     {{"POST", "/v1/runs/{run}/points", Role::control, kRuns,
       "points that the search evaluates next", "Enqueued", "Points"},
