@@ -179,7 +179,7 @@ def states():
 # The column of each layer in the picture; its row follows from the includes.
 COLUMNS = {"fleet": 0, "ignore": 1, "os": 2, "resource": 3, "topology": 4, "placement": 5, "fileset": 2, "schedule": 3, "machine": 4.3,
            "cluster": 3.8, "exec": 4.9, "agent": 3, "flow": 4, "store": 5, "remote": 2.2, "api": 1.3, "experiment": 2.6, "run": 3.5,
-           "engine": 2.7, "render": 4.8, "library": 2.9, "cli": 2.3}
+           "engine": 2.7, "render": 4.8, "library": 3.1, "cli": 2.3}
 
 
 def includes():

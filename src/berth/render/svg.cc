@@ -16,7 +16,7 @@ constexpr double kLeft = 76, kRight = 12, kTop = 10, kBottom = 36;
 constexpr double kRow = 22, kNameWidth = 190;
 constexpr std::size_t kNameLetters = 27;  // of a wide font fit into kNameWidth
 constexpr double kEdge = 16;              // room for outliers beyond the end of an axis
-constexpr double kWide = 100;             // an axis whose ends differ by less is not logarithmic
+constexpr double kLogSpan = 100;          // an axis whose ends differ by less is not logarithmic
 constexpr std::size_t kColours = 5;       // of lines, in the style
 constexpr std::size_t kMostPoints = 5000;
 
@@ -94,9 +94,9 @@ std::pair<double, double> fences_of(const std::vector<double>& sorted, const Plo
 
 /// Leaves out the outliers at one end of the axis if it becomes at least kGain times shorter.
 void cut_outliers(PlotScale& scale, std::vector<double> values, Axis::Cut cut) {
-  constexpr std::size_t kFewest = 8;
+  constexpr std::size_t kFewestValues = 8;
   constexpr double kGain = 2;
-  if (cut == Axis::Cut::none || values.size() < kFewest) return;
+  if (cut == Axis::Cut::none || values.size() < kFewestValues) return;
   std::ranges::sort(values);
   const auto [low, high] = fences_of(values, scale);
   PlotScale inner = scale;
@@ -112,7 +112,7 @@ void cut_outliers(PlotScale& scale, std::vector<double> values, Axis::Cut cut) {
     inner.above = outliers;
   }
   if (scale.span() < kGain * inner.span()) return;
-  inner.is_log = scale.is_log && inner.high >= kWide * inner.low;
+  inner.is_log = scale.is_log && inner.high >= kLogSpan * inner.low;
   scale = inner;
 }
 

@@ -38,7 +38,9 @@ constexpr WorkCall kCalls[] = {
      false},
     {{"GET", "/v1/doctor", Role::read, kMachines,
       "what this installation lets Berth do, and what to do about the rest", "Examination"},
-     [](Work& work) { return json_of(Result(engine::examine(*work.env, false))); },
+     [](Work& work) {
+       return json_of(Result<engine::Examination>(engine::examine(*work.env, false)));
+     },
      false},
 };
 
