@@ -22,7 +22,7 @@ Result<std::string> machine(Work& work) {
   return visible_json(render::to_json(report));
 }
 
-constexpr WorkCall kCalls[] = {
+constexpr WorkCall kMachineCalls[] = {
     {{"GET", "/v1/machine", Role::read, kMachines, "this machine and its allocations", "Machine"},
      machine,
      false},
@@ -47,7 +47,7 @@ constexpr WorkCall kCalls[] = {
 }  // namespace
 
 std::vector<Route> machine_routes() {
-  return routes_of(kCalls);
+  return routes_of(kMachineCalls);
 }
 
 void AnswerCounts::add(int status) {

@@ -246,7 +246,7 @@ Result<std::string> retry(Work& work) {
   return begun ? begun_json(work, work.name()) : said_json(work);
 }
 
-constexpr WorkCall kCalls[] = {
+constexpr WorkCall kRunCalls[] = {
     {{"GET", "/v1/runs", Role::read, kRuns, "all runs, the oldest first", "Runs"}, list},
     {{"POST", "/v1/runs", Role::control, kRuns,
       "start a command, an experiment or a flow; a runner in the background drives it", "Submitted",
@@ -314,7 +314,7 @@ constexpr WorkCall kCalls[] = {
 }  // namespace
 
 std::vector<Route> run_routes(const Home& home) {
-  return routes_of(kCalls, home);
+  return routes_of(kRunCalls, home);
 }
 
 }  // namespace berth::api
