@@ -180,7 +180,7 @@ class OpenApi(Case):
     def test_answers_about_passive_trials_are_as_it_says(self):
         said = self.assert_as_said
         passive = ("name: passive\npassive: true\nparams: {x: {min: 0, max: 1}}\n"
-                   "search: {method: random, samples: 2}\ngoal: {metric: score}\n")
+                   "search: {method: tpe, samples: 2}\ngoal: {metric: score}\n")
         run = said("/v1/runs", "post", {"file": passive, "file_name": "passive.yaml"})["name"]
         for _ in range(2):
             trials = []

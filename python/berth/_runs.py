@@ -173,7 +173,7 @@ def run(file: str | PathLike[str] | None = None, *words: str, command: Sequence[
     if (file is None) == (not command):
         raise ValueError("run() expects either a file or a command")
     chosen = _options(words, options)
-    body = ({"path": os.path.abspath(file), "options": chosen} if file is not None
+    body = ({"path": os.fspath(file), "options": chosen} if file is not None
             else {"command": list(command), "directory": os.getcwd(), **chosen})
     return Run(call("POST", "/v1/runs", body=body)["name"])
 
