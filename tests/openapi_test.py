@@ -182,15 +182,16 @@ class OpenApi(Case):
         passive = ("name: passive\npassive: true\nparams: {x: {min: 0, max: 1}}\n"
                    "search: {method: tpe, samples: 2}\ngoal: {metric: score}\n")
         run = said("/v1/runs", "post", {"file": passive, "file_name": "passive.yaml"})["name"]
-        for _ in range(2):
-            trials = []
-            while not trials:
-                trials = said("/v1/runs/{run}/waiting", run=run)["tasks"]
-            said("/v1/tasks/{task}/result", "post", {"result": "score=0.5"}, task=trials[0]["id"])
-            while any(each["id"] == trials[0]["id"] for each in said("/v1/runs/{run}/waiting", run=run)["tasks"]):
-                pass
-        self.house.run("wait", run)
         said("/v1/runs/{run}/points", "post", {"points": ["x=0.25"]}, run=run)
+        told = set()
+        while True:
+            waiting = said("/v1/runs/{run}/waiting", run=run)
+            if waiting["run"]["state"] not in ("queued", "running"):
+                break
+            for trial in (each["id"] for each in waiting["tasks"] if each["id"] not in told):
+                said("/v1/tasks/{task}/result", "post", {"result": "score=0.5"}, task=trial)
+                told.add(trial)
+        self.assertGreaterEqual(len(told), 2)
 
     def test_answers_about_fleets_are_as_it_says(self):
         said = self.assert_as_said
