@@ -237,7 +237,7 @@ class Browser(Case):
 
     def test_bad_addresses_say_so(self):
         self.serve()
-        page = self.viewer(forgiven=["status of 400"])
+        page = self.viewer(forgiven=["status of 400", "status of 404"])
         for route, text in (("#/runs/nope", "no run is called 'nope'"), ("#/runs/%E0%A4%A", ""), ("#/nowhere", "Runs"),
                             ("#/runs/-x", "expected names of runs"), ("#/runs/a%2Fb", "no run")):
             self.go(page, route, text)
