@@ -230,6 +230,7 @@ def studies(house, rng, kills):
     campaign = Studies(house, rng)
     while campaign.kills < kills:
         campaign.one_study(min(12, kills - campaign.kills))
+    sys.modules["berth"]._command._session.close()  # that of this program
     crash.demand_soon_nothing(house.leftovers, "processes of studies", 40)
     machine = house.json("machine")
     demand(machine["holders"] + machine["waiting"] == [], f"the ledger still has: {machine}")
