@@ -194,7 +194,7 @@ class Serve(Case):
         name = self.post("/v1/runs", {"file": flow, "options": {"set": {"n": 7}}, "directory": str(work)}, status=201, Cookie=cookie)["name"]
         self.berth("wait", name)
         self.assertEqual((work / "n.txt").read_text(), "7\n")
-        for body, words in (({}, "expected a file, a path or a command"), ({"command": [], "file": ""}, "expected either"),
+        for body, words in (({}, "expected a file, a path or a command"), ({"command": [], "file": ""}, "expected a file"),
                             ({"command": ["true"], "nam": "x"}, "unknown key 'nam'"), ({"command": ["true"], "name": "a b"}, "name: "),
                             ({"file": "run: echo\nparms: {}\n", "file_name": "x.yaml"}, "x.yaml:2: unknown key 'parms'"),
                             ({"file": sweep, "options": {"elsewhere": True}}, "elsewhere"),
