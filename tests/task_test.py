@@ -289,7 +289,7 @@ class Descendants(Case):
         within = f"BERTH_DB={self.dir}/inner BERTH_LEDGER={self.dir}/inner-ledger {self.house.berth}"
         self.script("deep", "#!/bin/sh\ntrap '' TERM\nsetsid sleep 60 >/dev/null 2>&1 &\n"
                             f"echo $! >> {self.dir}/pids\nwhile :; do sleep 60; done\n")
-        self.write("n.yaml", f"run: {within} run -- ./deep\ntimeout: 500ms\ngrace: 200ms\n")
+        self.write("n.yaml", f"run: {within} run -- ./deep\ntimeout: 3s\ngrace: 200ms\n")
         self.berth("run", "n.yaml", code=1)
         pids = numbers(self.dir / "pids")
         self.addCleanup(lambda: [os.kill(pid, 9) for pid in pids if alive(pid)])
