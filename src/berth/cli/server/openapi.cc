@@ -35,6 +35,7 @@ constexpr QueryName kQueryNames[] = {
     {"secret", "the secret of the link"},
     {"set", "a changed value: capacity.H100=16, server.NAME.arrivalRate=1800", "", true},
     {"solver", "the solver", "optimal greedy unlimited"},
+    {"sort", "the column by which tasks are sorted, such as a metric"},
     {"startup", "the time that a replica takes to start, such as 3m"},
     {"tail", "only this many bytes of its end, such as 200K"},
 };
@@ -81,6 +82,7 @@ void add_content(JsonWriter& json, std::string_view answer) {
 
 void add_query_name(JsonWriter& json, std::string_view name) {
   const auto* known = std::ranges::find(kQueryNames, name, &QueryName::name);
+  BERTH_ASSERT(known != std::end(kQueryNames));
   json.object().add("name", name).add("in", "query").add("description", known->description);
   json.key("schema").object();
   if (known->repeats) json.add("type", "array").key("items").object();
