@@ -77,7 +77,7 @@ std::optional<std::int64_t> start_time_posix(std::string_view stat) {
 bool group_alive_posix(Env& env, pid_t group) {
   if (::kill(-group, 0) != 0) return false;
   const auto names = env.list("/proc");
-  if (!names) return true;  // nobody can tell
+  if (!names) return true;  // unknown
   return std::ranges::any_of(*names, [&](const std::string& name) {
     if (name.find_first_not_of("0123456789") != std::string::npos) return false;
     const auto stat = env.read_file("/proc/" + name + "/stat", kMostStatText);

@@ -1,5 +1,5 @@
-// A description of a process that Env::spawn() starts. It has a header of its own, apart from
-// env.h, because few files start processes.
+// A description of a process that Env::spawn() starts. It is not in env.h, because few files start
+// processes.
 //
 // Ownership: the caller owns the files that the description refers to, and keeps them open during
 // the call. Threads: any.
@@ -29,7 +29,7 @@ struct SpawnSpec {
   std::string program = {};  ///< The file that is executed in place of argv[0]; "": argv[0].
   /// A file (mode 0600) to which stdout and stderr are appended; Child::out and err are empty then.
   std::string log = {};
-  /// The process leads a session of its own, is not a child of this process, and survives it. Only
+  /// The process leads a separate session, is not a child of this process, and survives it. Only
   /// Child::pid and Child::exited are valid for it; reap() fails.
   bool is_detached = false;
 };
