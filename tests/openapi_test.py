@@ -54,6 +54,7 @@ class OpenApi(Case):
     def setUp(self):
         super().setUp()
         self.write("token", TOKEN).chmod(0o600)
+        self.house.environment["BERTH_CLUSTERS"] = str(self.dir / "clusters.yaml")
         fleet = ROOT / "examples/fleet"
         self.server = self.house.start("serve", "--listen", "127.0.0.1:0", "--token-file", "token", fleet)
         self.url = urlsplit(self.server.stdout.readline().decode().strip())
@@ -92,6 +93,11 @@ class OpenApi(Case):
                   for each in jsonschema.Draft202012Validator(schema).iter_errors(value)]
         self.assertEqual(faults, [], (path, method))
         return value
+
+    def refused(self, method, path, body, status, words):
+        answer, text = self.ask(method, path, None if body is None else json.dumps(body))
+        self.assertTrue(answer.status == status if status else 400 <= answer.status < 500, (path, body, answer.status, text))
+        self.assertIn(words, json.loads(text)["error"], (path, body))
 
     def test_the_copy_is_what_is_served(self):
         if os.environ.get("BERTH_ACCEPT"):
@@ -148,7 +154,7 @@ class OpenApi(Case):
         runs = [run["id"] for run in said("/v1/runs")["runs"]]
         self.assertEqual(len(runs), 4)
         for run in runs:
-            for path in ("", "/summary", "/trials.csv", "/log", "/trace"):
+            for path in ("", "/summary", "/trials.csv", "/log", "/trace", "/report", "/report.md"):
                 shown = said(f"/v1/runs/{{run}}{path}", run=run)
                 for task in shown["tasks"] if path == "" else ():
                     said("/v1/tasks/{task}/why", task=task["id"])
@@ -176,6 +182,77 @@ class OpenApi(Case):
         said("/v1/run-plan", "post", {"path": str(self.dir / "search.yaml"), "options": {"parallel": 2}})
         said("/v1/run-plan", "post", {"path": str(self.dir / "flow.yaml")})
         said("/v1/runs/{run}", "delete", run=slow)
+        said("/v1/runs/{run}/retry", "post", {"scope": "all", "env_of_submission": True}, run="search-2")
+        said("/v1/cache/verify", "post")
+        self.assertIn("collected", said("/v1/cache/collect", "post", {"unused_for": "7d"}))
+
+    def test_answers_about_clusters_are_as_it_says(self):
+        said = self.assert_as_said
+        new = {"name": "lab", "hosts": ["nobody@127.0.0.1:1"], "key": str(self.dir / "no-key")}
+        added = said("/v1/clusters", "post", new)
+        self.assertIn("no-key", added["notes"][0])
+        self.assertEqual([each["name"] for each in said("/v1/clusters")["clusters"]], ["lab"])
+        self.assertEqual(said("/v1/clusters/{cluster}/probe", "post", cluster="lab")["hosts"][0]["cluster"], "lab")
+        cleaned = said("/v1/clusters/{cluster}/clean", "post", {"dry_run": True, "older_than": "7d"}, cluster="lab")
+        self.assertTrue(cleaned["dry_run"] and cleaned["hosts"][0]["error"], cleaned)
+        self.refused("POST", "/v1/clusters", new, 409, "lab")
+        self.assertEqual(said("/v1/clusters/{cluster}", "delete", cluster="lab")["removed"], ["lab"])
+        for method, path in (("DELETE", ""), ("POST", "/probe"), ("POST", "/clean")):
+            self.refused(method, f"/v1/clusters/lab{path}", None, 404, "lab")
+        self.refused("POST", "/v1/clusters", {"name": "lab"}, 400, "'hosts' is missing")
+        self.refused("POST", "/v1/clusters", {"name": "lab", "hosts": "a"}, 400, "hosts: expected a list")
+        self.refused("POST", "/v1/clusters/lab/clean", {"older_than": "7"}, 400, "older_than: ")
+        self.refused("POST", "/v1/clusters/lab/clean", {"dry_run": "perhaps"}, 400, "dry_run: expected true or false")
+
+    def test_answers_about_placement_are_as_it_says(self):
+        said = self.assert_as_said
+        self.assertEqual(len(said("/v1/topology", query="?topology=dgx1-v100")["topology"]["devices"]), 8)
+        query = "count=2&topology=dgx1-v100&available=0,2-5&require=4&policy=best-effort&objective=min"
+        placed = said("/v1/placement", query="?" + query)
+        printed = self.house.json("place", "2", "--topology", "dgx1-v100", "--available", "0,2-5", "--require", "4",
+                                  "--policy", "best-effort", "--objective", "min")
+        self.assertEqual(placed, printed)
+        said("/v1/placement", query="?count=2&topology=dgx1-v100&all=true")
+        for query, words in (("", "count: expected the number of GPUs"), ("count=x&topology=dgx1-v100", "expected how many devices"), ("count=9&topology=dgx1-v10", "dgx1-v100"),
+                             ("count=2&all=maybe", "all: expected true or false"), ("count=2&all=true&available=0", "all: "),
+                             ("count=2&topology=dgx1-v100&policy=best", "packed, best-effort"),
+                             ("count=2&topology=dgx1-v100&objective=most", "sum")):
+            self.refused("GET", "/v1/placement?" + query, None, None, words)
+        self.refused("GET", "/v1/topology?topology=dgx1-v10", None, 404, "dgx1-v100")
+
+    def test_wrong_bodies_are_refused_with_the_key(self):
+        notify = "name: n\nrun: echo {x}\nparams: {x: [1]}\nnotify: {run: 'echo $BERTH_EVENT >> notified', on: failure}\n"
+        self.write("n.yaml", notify)
+        self.berth("run", "n.yaml")
+        self.assertIn("done", self.assert_as_said("/v1/runs/{run}/notify", "post", {"event": "end", "only": 1}, run="n-1")["said"])
+        self.assertEqual((self.dir / "notified").read_text(), "end\n")
+        self.assert_as_said("/v1/runs/{run}/notify", "post", run="n-1")
+        self.assert_as_said("/v1/runs/{run}/retry", "post", {}, run="n-1")
+        self.assert_as_said("/v1/runs/{run}/resume", "post", {"overwrite": False}, run="n-1")
+        for path, body, words in (("notify", {"event": "start"}, "event: expected one of end, failure, first_result, stalled"),
+                                  ("notify", {"only": 17}, "only: expected 0 to 16"), ("notify", {"event": "failure"}, "task"),
+                                  ("retry", {"scope": "some"}, "scope: expected one of failed, all, file"),
+                                  ("retry", {"scope": "file"}, "not a flow"), ("retry", {"overwrite": True, "scope": "all"}, "not a flow"),
+                                  ("resume", {"scope": "all"}, "unknown key 'scope'"), ("resume", {"send_large": 1}, "send_large: ")):
+            self.refused("POST", f"/v1/runs/n-1/{path}", body, 400, words)
+        self.assertEqual(self.house.json("show", "n-1")["run"]["state"], "done", "what was refused has not begun")
+        self.refused("POST", "/v1/runs/n-9/notify", None, 404, "n-9")
+        self.refused("GET", "/v1/runs/n-9/report", None, 404, "n-9")
+        self.refused("GET", "/v1/runs/n-9/report.md", None, 404, "n-9")
+        self.refused("POST", "/v1/cache/collect", {"unused_for": "7"}, 400, "unused_for: ")
+        self.refused("POST", "/v1/cache/verify?unused_for=7d", None, 400, "unused_for")
+
+    def test_a_first_file_is_written(self):
+        said, folder = self.assert_as_said, self.dir / "new"
+        folder.mkdir()
+        made = said("/v1/files", "post", {"kind": "flow", "directory": str(folder)})
+        self.assertEqual((made["kind"], made["file"]), ("flow", str(folder / "flow.yaml")))
+        self.assertIn("steps:", (folder / "flow.yaml").read_text())
+        made = said("/v1/files", "post", {"kind": "fleet", "file": str(folder / "f.json")})
+        self.assertEqual(made["file"], str(folder / "f.json"))
+        self.refused("POST", "/v1/files", {"kind": "flow", "directory": str(folder)}, 400, "already exists")
+        self.refused("POST", "/v1/files", {"kind": "job"}, 400, "kind: expected one of experiment, flow, fleet")
+        self.refused("POST", "/v1/files", {"directory": str(self.dir / "none")}, 404, "none")
 
     def test_answers_about_passive_trials_are_as_it_says(self):
         said = self.assert_as_said
@@ -199,6 +276,14 @@ class OpenApi(Case):
         for path in ("/v1/system", "/v1/accelerators", "/v1/models", "/v1/health", "/getAccelerators", "/getCapacities", "/getModels",
                      "/getServiceClasses", "/getServers"):
             said(path)
+        small = {"fleet": fleet, "percentiles": "closed-form"}
+        said("/v1/fleet-plan", "post", small | {"set": ["capacity.H100=16"]})
+        said("/v1/fleet-plan", "post", small | {"sweep": "capacity.H100=8..16..8"})
+        said("/v1/fleet-plan", "post", small | {"profile": str(ROOT / "examples/fleet/day.csv"), "startup": "3m", "hysteresis": 0.1})
+        said("/v1/fleet-size", "post", small | {"server": "assistant", "accelerator": "H100", "replicas": 2, "load": 900})
+        said("/v1/fleet-simulation", "post", small | {"servers": ["assistant"], "requests": 1000})
+        said("/v1/fleet-fit", "post", {"files": [str(ROOT / "tests/data/benchmarks/splitwise.csv")]})
+        said("/v1/fleet-report", "post", {"path": str(ROOT / "examples/fleet/fleet.json")})
         said("/v1/plan", "post", fleet)
         said("/v1/optimize", "post")
         said("/optimize", "post", {"unlimited": False})

@@ -6,10 +6,11 @@ import contextlib
 import json
 import os
 import socket
+import subprocess
 import unittest
 import urllib.request
 
-from berth_case import Case, until
+from berth_case import BERTH, Case, until
 from ssh_bed import SSH, SSHD, SshBed, free_port
 
 # Tells how it was started; dies when it is asked for /die.
@@ -112,6 +113,17 @@ class Start(Case):
         self.assertIsNone(self.ask(self.port + 1))
         self.assertEqual(self.ask(self.port + 2)["pid"], three["pid"])
         self.stop(code["run"])
+        self.assert_tidy()
+
+    def test_a_program_starts_them_by_a_call(self):
+        self.fleet()
+        call = {"call": "POST", "path": "/v1/fleet-start", "body": json.dumps({"path": "fleet.json", "solver": "greedy"})}
+        done = subprocess.run([BERTH, "study"], input=json.dumps(call) + "\n", cwd=self.dir, env=self.house.environment,
+                              capture_output=True, text=True)
+        started = json.loads(done.stdout)["answer"]["started"]
+        self.assertEqual([one["server"] for one in started], ["chat", "code 7b"])
+        self.assertEqual(len(self.answers()), 3)
+        self.stop(*(one["run"] for one in started))
         self.assert_tidy()
 
     def test_refused_before_anything_starts(self):

@@ -114,6 +114,7 @@ assert one.record()["labels"] == two.record()["labels"] == {"team": "vision"}
 assert [trial.params.x for trial in one.trials("f")] == [2, 1], one.trials("f")
 assert command.log() == "hello\\n" and "3" in str(command.why("1")), (command.log(), command.why("1"))
 assert berth.call("GET", "/v1/runs/{}/trials.csv", one.name).startswith("id,")
+assert berth.call("GET", "/v1/runs/{}/report.md", one.name).startswith(f"# {one.name}")
 two.remove()
 assert berth.runs() == ["s-1", "c-1"], berth.runs()
 assert berth.Run("@last").name == "c-1"

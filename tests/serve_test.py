@@ -401,6 +401,10 @@ class Serve(Case):
             refused = self.ask(method, path, status=403, Authorization=bearers["read"])
             self.assertIn("requires the role control, and this is read", refused["error"])
         self.assertEqual(self.get("/v1/session", Authorization=bearers["read"])["role"], "read")
+        topology = self.write("secret.topo", "a-secret")
+        for role, status in (("read", 404), ("control", 400)):  # an error quotes the file
+            for path in ("/v1/topology?", "/v1/placement?count=1&"):
+                self.get(f"{path}topology={topology}", status=status, Authorization=bearers[role])
         self.get("/getServer/chat", Authorization=bearers["read"])
         self.get("/removeServer/chat", Authorization=bearers["control"])
 

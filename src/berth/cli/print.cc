@@ -3,6 +3,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstdio>
@@ -12,6 +13,8 @@
 
 namespace berth::cli {
 namespace {
+
+constexpr std::size_t kMostNotes = 20;
 
 int failed_print = 0;  // an errno
 
@@ -42,6 +45,13 @@ void print(std::string_view text) {
 
 void print_error(std::string_view text) {
   print_exact_error(visible_text(text));
+}
+
+void print_notes(const std::vector<std::string>& notes) {
+  for (std::size_t i = 0; i < std::min(notes.size(), kMostNotes); ++i)
+    print_error(fmt::format("note: {}\n", notes[i]));
+  if (notes.size() > kMostNotes)
+    print_error(fmt::format("note: {} more of the kind\n", notes.size() - kMostNotes));
 }
 
 void print_exact(std::string_view bytes) {

@@ -4,6 +4,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "berth/os/env.h"
 #include "berth/render/table.h"
@@ -14,6 +15,8 @@ namespace berth::cli {
 /// end.
 void print(std::string_view text);
 void print_error(std::string_view text);  ///< Writes to standard error.
+/// Prints each note as a line on standard error, and of very many only the first 20.
+void print_notes(const std::vector<std::string>& notes);
 /// Replaces the file atomically; "" and "-" are standard output.
 Status print_to(os::Env& env, const std::string& file, const std::string& text);
 /// Write bytes as they are: output of tasks, and what moves the cursor.

@@ -107,10 +107,13 @@ Result<std::pair<NewFile, std::string>> first_file(os::Env& env, const std::stri
 }  // namespace
 
 Result<NewFile> write_new_file(os::Env& env, const NewFileRequest& request) {
-  BERTH_ASSIGN(const std::string folder, env.real_path("."));
+  BERTH_ASSIGN(const std::string folder,
+               env.real_path(request.directory.empty() ? "." : request.directory));
   BERTH_ASSIGN(auto first, first_file(env, folder, request));
   auto& [made, text] = first;
   if (!request.file.empty()) made.file = request.file;
+  if (!request.directory.empty() && !made.file.starts_with('/'))
+    made.file = folder + "/" + made.file;
   if (env.status(made.file))
     return fail(ErrorKind::usage, "{}: already exists and was not changed; name another file",
                 made.file);

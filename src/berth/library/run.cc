@@ -5,8 +5,7 @@
 #include <iterator>
 #include <map>
 
-#include "berth/api/calls/machine_calls.h"
-#include "berth/api/calls/run_calls.h"
+#include "berth/api/calls/calls.h"
 #include "berth/base/guarded.h"
 #include "berth/engine/queries/run_state.h"
 #include "berth/engine/runs/control.h"
@@ -316,9 +315,8 @@ Status Runs::remove(const std::string& name) {
 
 Result<std::string> Runs::call(std::string_view method, std::string_view path,
                                std::string_view body) {
-  auto routes = api::run_routes(
+  const auto routes = api::all_calls(
       {.program = state_->context.program, .state_directory = state_->state_directory});
-  std::ranges::move(api::machine_routes(), std::back_inserter(routes));
   BERTH_ASSIGN(api::Reply reply, api::call(routes, method, path, body));
   return std::move(reply.body);
 }

@@ -1,8 +1,10 @@
 #include "berth/api/calls/machine_calls.h"
 
 #include "berth/api/autoscale_metrics.h"
+#include "berth/api/calls/body.h"
 #include "berth/api/calls/work.h"
 #include "berth/base/exposition.h"
+#include "berth/base/text.h"
 #include "berth/base/visible.h"
 #include "berth/render/machines/cluster_use.h"
 #include "berth/render/machines/clusters.h"
@@ -22,6 +24,66 @@ Result<std::string> machine(Work& work) {
   return visible_json(render::to_json(report));
 }
 
+/// The name of a topology; "": that of this machine. A caller that may only read cannot name a
+/// file, because an error would quote its content.
+Result<std::string> topology_name(const Work& work) {
+  std::string name = work.value("topology");
+  if (!name.empty() && work.request->role < Role::control) BERTH_TRY(topology::known_machine(name));
+  return name;
+}
+
+Result<std::string> show_topology(Work& work) {
+  BERTH_ASSIGN(const std::string name, topology_name(work));
+  return json_of(engine::read_topology(*work.env, name));
+}
+
+Result<std::string> place(Work& work) {
+  engine::PlacementRequest request;
+  request.count = work.value("count");
+  if (request.count.empty()) return fail(ErrorKind::usage, "count: expected the number of GPUs");
+  request.require = work.value("require");
+  request.policy = work.value("policy");
+  request.objective = work.value("objective");
+  BERTH_ASSIGN(request.topology, topology_name(work));
+  if (const auto available = work.value("available"); !available.empty())
+    request.available = available;
+  const std::string all = work.value("all");
+  if (!all.empty() && all != "true" && all != "false")
+    return fail(ErrorKind::usage, "all: expected true or false, got '{}'", clip(all));
+  request.all = all == "true";
+  if (request.all && request.available)
+    return fail(ErrorKind::usage, "all: expected no 'available' together with it");
+  return json_of(engine::place_devices(*work.env, request));
+}
+
+/// {"name": "lab", "hosts": ["alice@10.0.0.7:2222"], "key": "/home/alice/.ssh/lab"}
+Result<std::string> add_cluster(Work& work) {
+  std::string name, key;
+  std::vector<std::string> hosts;
+  BERTH_TRY(read_body(work.request->body,
+                      {{"name", &name, true}, {"hosts", &hosts, true}, {"key", &key}}));
+  const auto added = engine::add_cluster(*work.env, name, hosts, key);
+  if (added && !added->warning.empty()) work.notes.push_back(added->warning);
+  BERTH_ASSIGN(const std::string json, json_of(added));
+  return with_notes(work, json);
+}
+
+Result<std::string> remove_cluster(Work& work) {
+  return json_of(engine::remove_clusters(*work.env, {work.name()}));
+}
+
+Result<std::string> probe_cluster(Work& work) {
+  return json_of(engine::probe_clusters(*work.env, {work.name()}));
+}
+
+/// {"dry_run": true, "older_than": "7d"}
+Result<std::string> clean_cluster(Work& work) {
+  engine::CleanRequest request;
+  BERTH_TRY(read_body(work.request->body,
+                      {{"dry_run", &request.dry_run}, {"older_than", &request.older_than}}));
+  return json_of(engine::clean_clusters(*work.env, {work.name()}, request));
+}
+
 constexpr WorkCall kMachineCalls[] = {
     {{"GET", "/v1/machine", Role::read, kMachines, "this machine and its allocations", "Machine"},
      machine,
@@ -30,11 +92,32 @@ constexpr WorkCall kMachineCalls[] = {
       "Top"},
      [](Work& work) { return json_of(engine::current_use(*work.env, work.request->is_abandoned)); },
      false},
-    {{"GET", "/v1/topology", Role::read, kMachines, "the topology of the GPUs", "Topology"},
-     [](Work& work) { return json_of(engine::read_topology(*work.env, "")); },
+    {{"GET", "/v1/topology", Role::read, kMachines,
+      "the topology of the GPUs of this machine or of a named machine", "Topology", "", "topology"},
+     show_topology,
+     false},
+    {{"GET", "/v1/placement", Role::read, kMachines, "the GPUs that a job would get", "Placement",
+      "", "count topology available require policy objective all"},
+     place,
      false},
     {{"GET", "/v1/clusters", Role::read, kMachines, "the configured clusters", "Clusters"},
      [](Work& work) { return json_of(engine::list_clusters(*work.env, {})); },
+     false},
+    {{"POST", "/v1/clusters", Role::control, kMachines, "add a cluster of ssh hosts",
+      "AddedCluster", "NewCluster", "", 201},
+     add_cluster,
+     false},
+    {{"DELETE", "/v1/clusters/{cluster}", Role::control, kMachines,
+      "remove a cluster from the clusters file", "RemovedClusters"},
+     remove_cluster,
+     false},
+    {{"POST", "/v1/clusters/{cluster}/probe", Role::control, kMachines,
+      "contact a cluster, and return its free resources", "ProbedClusters"},
+     probe_cluster,
+     false},
+    {{"POST", "/v1/clusters/{cluster}/clean", Role::control, kMachines,
+      "remove what finished runs left on a cluster", "CleanedClusters", "CleanRequest"},
+     clean_cluster,
      false},
     {{"GET", "/v1/doctor", Role::read, kMachines,
       "what this installation lets Berth do, and what to do about the rest", "Examination"},

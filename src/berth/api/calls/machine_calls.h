@@ -1,4 +1,5 @@
-// The routes of this machine and the clusters, and GET /metrics: the metrics of runs and this
+// The routes of this machine and the clusters (their list, changes and free resources), and GET
+// /metrics: the metrics of runs and this
 // machine, the decisions of the planner's clients, and the answers of the server by status.
 //
 // Threads: any number at the same time.

@@ -1,12 +1,12 @@
 #include "berth/api/calls/run_calls.h"
 
-#include "berth/base/document.h"
-#include "berth/base/json.h"
+#include "berth/api/calls/body.h"
 #include "berth/base/json_writer.h"
 #include "berth/base/text.h"
 #include "berth/base/units.h"
 #include "berth/engine/cache.h"
 #include "berth/engine/fleets/autoscale.h"
+#include "berth/engine/new_file.h"
 #include "berth/engine/queries/flow_steps.h"
 #include "berth/engine/queries/queries.h"
 #include "berth/engine/queries/run_json.h"
@@ -14,11 +14,13 @@
 #include "berth/engine/queries/run_state.h"
 #include "berth/engine/queries/trace.h"
 #include "berth/engine/runs/detach.h"
+#include "berth/engine/runs/notifications.h"
 #include "berth/engine/runs/removal.h"
 #include "berth/engine/runs/request_json.h"
 #include "berth/engine/runs/run_plan.h"
 #include "berth/engine/studies/outside_trials.h"
 #include "berth/render/fleets/autoscale.h"
+#include "berth/render/new_file.h"
 #include "berth/render/runs/analysis.h"
 #include "berth/render/runs/cache.h"
 #include "berth/render/runs/explanation.h"
@@ -26,6 +28,7 @@
 #include "berth/render/runs/outside_trials.h"
 #include "berth/render/runs/removal.h"
 #include "berth/render/runs/run_plan.h"
+#include "berth/render/runs/run_report.h"
 #include "berth/render/runs/runs.h"
 #include "berth/render/runs/task_output.h"
 #include "berth/render/runs/trials.h"
@@ -34,8 +37,15 @@ namespace berth::api {
 namespace {
 
 constexpr std::string_view kRuns = "runs";
-constexpr std::string_view kText = "text/plain; charset=utf-8", kCsv = "text/csv; charset=utf-8";
+constexpr std::string_view kText = "text/plain; charset=utf-8", kCsv = "text/csv; charset=utf-8",
+                           kHtml = "text/html; charset=utf-8",
+                           kMarkdown = "text/markdown; charset=utf-8";
 constexpr std::int64_t kMostAttempts = 1'000'000;
+constexpr Duration kUnusedFor = std::chrono::hours(24 * 30);
+constexpr std::string_view kFileKinds[] = {"experiment", "flow", "fleet"};
+constexpr auto kScopeNames = names<engine::RetryScope>({{engine::RetryScope::failed, "failed"},
+                                                        {engine::RetryScope::all, "all"},
+                                                        {engine::RetryScope::file, "file"}});
 
 Result<std::string> list(Work& work) {
   BERTH_ASSIGN(const auto runs, engine::list_runs(work.context, true));
@@ -177,11 +187,9 @@ Result<std::string> submit(Work& work) {
   BERTH_ASSIGN(const auto request, engine::read_request(work.request->body));
   BERTH_ASSIGN(const auto record, engine::start(work.context, request, work.note()));
   BERTH_ASSIGN(const std::string begun, begun_json(work, record.name));
-  JsonWriter json;
-  std::string text =
-      json.object().add("name", record.name).key("notes").list(work.notes).end().take();
-  text.back() = ',';
-  return text + begun.substr(1);
+  std::string named = JsonWriter().object().add("name", record.name).end().take();
+  named.back() = ',';
+  return named + with_notes(work, begun).substr(1);
 }
 
 /// What a run would do.
@@ -192,6 +200,21 @@ Result<std::string> plan(Work& work) {
   return json_of(engine::plan_of(work.context, submission));
 }
 
+/// {"kind": "experiment", "script": "train.py", "file": "lr.yaml", "directory": "/home/alice/work"}
+Result<std::string> write_file(Work& work) {
+  engine::NewFileRequest request;
+  BERTH_ASSIGN(const Field body,
+               read_body(work.request->body, {{"kind"},
+                                              {"script", &request.script},
+                                              {"file", &request.file},
+                                              {"directory", &request.directory}}));
+  if (const auto kind = body.find("kind")) {
+    BERTH_ASSIGN(const std::size_t index, kind->choice(kFileKinds));
+    request.kind = kFileKinds[index];
+  }
+  return json_of(engine::write_new_file(*work.env, request));
+}
+
 /// Removes a run that no process uses any more.
 Result<std::string> remove(Work& work) {
   BERTH_ASSIGN(const auto living, engine::check_removable(work.context, work.name()));
@@ -200,29 +223,17 @@ Result<std::string> remove(Work& work) {
   return render::to_json(render::Removed{{work.name()}});
 }
 
-/// The value of the only key of the body.
-Result<Field> only_key(const Work& work, std::string_view key) {
-  BERTH_ASSIGN(const std::string json, compact_json(work.request->body));
-  BERTH_ASSIGN(const Field body, Field::parse(json, "request"));
-  BERTH_TRY(body.expect_keys({key}));
-  return body.get(key);
-}
-
 /// {"result": "accuracy=0.93 loss=0.2"}, of a trial that is evaluated outside.
 Result<std::string> tell(Work& work) {
-  BERTH_ASSIGN(const Field field, only_key(work, "result"));
-  BERTH_ASSIGN(const std::string result, field.text());
+  std::string result;
+  BERTH_TRY(read_body(work.request->body, {{"result", &result, true}}));
   return json_of(engine::store_result(work.context, work.name(), result));
 }
 
 /// {"points": ["lr=0.1 net=deep"]}, which the search evaluates next.
 Result<std::string> enqueue(Work& work) {
-  BERTH_ASSIGN(const Field list, only_key(work, "points"));
-  BERTH_ASSIGN(const auto items, list.items());
   std::vector<std::string> points;
-  for (const auto& item : items) {
-    BERTH_ASSIGN(points.emplace_back(), item.text());
-  }
+  BERTH_TRY(read_body(work.request->body, {{"points", &points, true}}));
   return json_of(engine::enqueue(work.context, work.name(), points, "points"));
 }
 
@@ -234,16 +245,67 @@ Result<std::string> stop(Work& work) {
 }
 
 Result<std::string> resume(Work& work) {
+  engine::ResumeRequest request;
+  BERTH_TRY(read_body(work.request->body, {{"overwrite", &request.overwrite},
+                                           {"send_large", &request.send_large},
+                                           {"env_of_submission", &request.env_of_submission}}));
   BERTH_ASSIGN(const bool begun,
-               engine::resume_detached(work.context, work.name(), {}, work.note()));
+               engine::resume_detached(work.context, work.name(), request, work.note()));
   return begun ? begun_json(work, work.name()) : said_json(work);
 }
 
+/// As resume(), with the tasks that run again: {"scope": "all"}.
 Result<std::string> retry(Work& work) {
+  engine::ResumeRequest request;
+  BERTH_ASSIGN(const Field body,
+               read_body(work.request->body, {{"scope"},
+                                              {"overwrite", &request.overwrite},
+                                              {"send_large", &request.send_large},
+                                              {"env_of_submission", &request.env_of_submission}}));
+  auto scope = engine::RetryScope::failed;
+  BERTH_TRY(read_choice(body, "scope", kScopeNames, scope));
   BERTH_ASSIGN(const bool begun,
-               engine::retry_detached(work.context, work.name(), engine::RetryScope::failed, {},
-                                      work.note()));
+               engine::retry_detached(work.context, work.name(), scope, request, work.note()));
   return begun ? begun_json(work, work.name()) : said_json(work);
+}
+
+/// {"event": "failure", "task": "17", "only": 2}. A client may send it again after a failure.
+Result<std::string> notify(Work& work) {
+  engine::NotificationRequest request{.retries = false};
+  BERTH_ASSIGN(const Field body,
+               read_body(work.request->body, {{"event"}, {"task", &request.task}, {"only"}}));
+  BERTH_TRY(read_choice(body, "event", exec::Notify::kEventNames, request.event));
+  if (const auto only = body.find("only")) {
+    BERTH_ASSIGN(const std::int64_t number, only->integer());
+    if (number < 0 || number > static_cast<std::int64_t>(exec::kMostNotify))
+      return only->error(fmt::format("expected 0 to {}", exec::kMostNotify));
+    request.only = static_cast<std::size_t>(number);
+  }
+  BERTH_ASSIGN(const auto record, engine::find_run(work.context, work.name()));
+  BERTH_TRY(engine::notify(work.context, record, request,
+                           [&](std::string_view line) { work.notes.emplace_back(trim(line)); }));
+  return said_json(work);
+}
+
+Result<std::string> collect(Work& work) {
+  std::optional<Duration> unused_for = kUnusedFor;
+  BERTH_TRY(read_body(work.request->body, {{"unused_for", &unused_for}}));
+  return json_of(engine::examine_cache(work.context, false, unused_for));
+}
+
+Result<render::Document> report_of(Work& work) {
+  BERTH_ASSIGN(const auto record, engine::find_run(work.context, work.name()));
+  return render::report_of_run(work.context, record);
+}
+
+Result<std::string> report_html(Work& work) {
+  BERTH_ASSIGN(const auto report, report_of(work));
+  return visible_text(render::to_html(report));
+}
+
+Result<std::string> report_markdown(Work& work) {
+  BERTH_ASSIGN(const auto report, report_of(work));
+  return visible_text(render::to_markdown(report));
 }
 
 constexpr WorkCall kRunCalls[] = {
@@ -280,6 +342,10 @@ constexpr WorkCall kRunCalls[] = {
      [](Work& work) { return json_of(engine::advice_for(work.context, work.name())); }},
     {{"GET", "/v1/runs/{run}/log", Role::read, kRuns, "the output of its tasks", kText, "", "tail"},
      log},
+    {{"GET", "/v1/runs/{run}/report", Role::read, kRuns, "the run as one page", kHtml},
+     report_html},
+    {{"GET", "/v1/runs/{run}/report.md", Role::read, kRuns, "the run as one page", kMarkdown},
+     report_markdown},
     {{"GET", "/v1/runs/{run}/trace", Role::read, kRuns,
       "the timeline of the tasks, for trace viewers", "Trace"},
      trace},
@@ -291,8 +357,19 @@ constexpr WorkCall kRunCalls[] = {
      compare},
     {{"POST", "/v1/run-plan", Role::control, kRuns, "what a run would do", "RunPlan", "RunRequest"},
      plan},
+    {{"POST", "/v1/files", Role::control, kRuns,
+      "write a commented first file: an experiment, a flow or a fleet", "NewFile", "NewFileRequest",
+      "", 201},
+     write_file,
+     false},
     {{"GET", "/v1/cache", Role::read, kRuns, "what the cache of flows contains", "Cache"},
      [](Work& work) { return json_of(engine::examine_cache(work.context, false, std::nullopt)); }},
+    {{"POST", "/v1/cache/verify", Role::control, kRuns,
+      "read all entries of the cache, and set damaged ones aside", "Cache"},
+     [](Work& work) { return json_of(engine::examine_cache(work.context, true, std::nullopt)); }},
+    {{"POST", "/v1/cache/collect", Role::control, kRuns,
+      "remove entries of the cache that no recent run needs", "Cache", "CacheCollection"},
+     collect},
     {{"DELETE", "/v1/runs/{run}", Role::control, kRuns,
       "remove a run that has ended, with its output", "Removed"},
      remove},
@@ -306,9 +383,15 @@ constexpr WorkCall kRunCalls[] = {
       "points that the search evaluates next", "Enqueued", "Points"},
      enqueue},
     {{"POST", "/v1/runs/{run}/stop", Role::control, kRuns, "stop a run", "Said"}, stop},
-    {{"POST", "/v1/runs/{run}/resume", Role::control, kRuns, "resume a run", "WentOn"}, resume},
-    {{"POST", "/v1/runs/{run}/retry", Role::control, kRuns, "retry the failed tasks", "WentOn"},
+    {{"POST", "/v1/runs/{run}/resume", Role::control, kRuns, "resume a run", "WentOn",
+      "ResumeRequest"},
+     resume},
+    {{"POST", "/v1/runs/{run}/retry", Role::control, kRuns,
+      "retry the failed tasks, or those of a scope", "WentOn", "RetryRequest"},
      retry},
+    {{"POST", "/v1/runs/{run}/notify", Role::control, kRuns,
+      "send the notifications of a run, each in one attempt", "Said", "NotificationRequest"},
+     notify},
 };
 
 }  // namespace

@@ -1,6 +1,7 @@
 // The routes of runs and tasks: the list, one run, its charts, output and timeline, comparisons,
-// explanations, and what starts, stops, resumes and retries a run. The only process that they start
-// is the runner of a run, which outlives the server.
+// explanations, reports, the cache, and what starts, stops, resumes and retries a run or sends its
+// notifications. A runner that they start outlives the server; the command of a notification does
+// not.
 //
 // Threads: any number; each request opens the store for itself. Failure: a Reply with the status of
 // the error's kind.

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "berth/base/json_writer.h"
 #include "berth/base/text.h"
 
 namespace berth::api {
@@ -86,6 +87,12 @@ std::vector<Route> routes_of(std::span<const WorkCall> calls, const Home& home) 
   for (const auto& [call, answer, needs_store] : calls)
     routes.push_back(route_of(call, answer, home, needs_store));
   return routes;
+}
+
+std::string with_notes(const Work& work, const std::string& json) {
+  std::string text = JsonWriter().object().key("notes").list(work.notes).end().take();
+  text.back() = ',';
+  return text + json.substr(1);
 }
 
 Result<Reply> call(std::span<const Route> routes, std::string_view method, std::string_view path,

@@ -69,6 +69,9 @@ Result<std::string> json_of(const Result<T>& result) {
   return visible_json(to_json(render::Shown<T>{*result}));
 }
 
+/// The JSON object of a result, after the notes of the request.
+std::string with_notes(const Work& work, const std::string& json);
+
 /// Answers one request with a whole body: call(routes, "GET", "/v1/compare?run=a-1&run=a-2").
 /// Errors: those of the call; not_found and usage, if there is no such call.
 Result<Reply> call(std::span<const Route> routes, std::string_view method, std::string_view path,

@@ -1,6 +1,5 @@
 // berth fit: performance parameters from what benchmark tools measured.
 #include "berth/engine/fleets/fit.h"
-#include "berth/cli/commands/fleet_input.h"
 #include "berth/cli/output.h"
 #include "berth/render/fleets/fit.h"
 

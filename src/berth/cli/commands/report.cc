@@ -1,10 +1,10 @@
 // berth report: a run, or the plan for a fleet, as one file that needs no network, to keep or to
 // send.
 #include "berth/base/units.h"
-#include "berth/cli/commands/fleet_input.h"
 #include "berth/cli/commands/shared_options.h"
 #include "berth/cli/options.h"
 #include "berth/cli/print.h"
+#include "berth/engine/fleets/fleet.h"
 #include "berth/error.h"
 #include "berth/render/fleets/plan_report.h"
 #include "berth/render/runs/run_report.h"
@@ -37,7 +37,7 @@ struct ReportOptions {
 Result<render::Document> report_of_fleet(os::Env& env, const std::string& path) {
   BERTH_ASSIGN(const auto system, engine::read_fleet(env, path, [](const auto&) {}));
   render::Document page =
-      render::report_of_plan(path, system, fleet::plan(system, planning_execution("")));
+      render::report_of_plan(path, system, fleet::plan(system, engine::planning_execution("")));
   page.footer =
       fmt::format("berth {}, {}. More: berth plan {}", version(), format_utc(env.wall()), path);
   return page;

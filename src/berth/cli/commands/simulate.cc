@@ -1,7 +1,4 @@
 // berth simulate: the latencies of a fleet, request by request, next to those of its plan.
-#include "berth/base/text.h"
-#include "berth/base/units.h"
-#include "berth/cli/commands/fleet_input.h"
 #include "berth/cli/commands/shared_options.h"
 #include "berth/cli/output.h"
 #include "berth/engine/fleets/fleet_simulation.h"
@@ -10,17 +7,14 @@
 namespace berth::cli {
 namespace {
 
-constexpr int kFewestRequests = 1000, kMostOfAServer = 20'000'000;
-
 struct SimulateOptions {
   Output output;
-  bool current = false, at_load = false, tokens_only = false;
-  std::string path, routing = "random", percentiles = "simulated";
-  std::optional<std::string> trace, in_cv, out_cv, arrival_cv;  // as written
-  std::vector<std::string> servers;
-  int requests = 0, seed = 1, replicas = 0;  // 0: not given
+  std::string path;
+  engine::SimulationChoices choices;
 
   void add_to(Options& options) {
+    auto& [servers, current, at_load, tokens_only, routing, percentiles, trace, in_cv, out_cv,
+           arrival_cv, requests, replicas, seed] = choices;
     output.add_to(options);
     add_fleet(options, path);
     options.group("What to simulate");
@@ -44,7 +38,7 @@ struct SimulateOptions {
               "Draw arrivals at the server's load and take only tokens from the trace")
         .excludes("--at-load");
     options.value("--requests", requests, "Requests per server (default: 200000)")
-        .between(kFewestRequests, kMostOfAServer);
+        .between(engine::kFewestRequests, engine::kMostRequests);
     options.value("--seed", seed, "Seed of the random numbers (default: 1)").between(0, INT32_MAX);
     options
         .value("--in-cv", in_cv,
@@ -66,62 +60,13 @@ struct SimulateOptions {
   }
 };
 
-Status read_cv(std::string_view option, const std::optional<std::string>& text,
-               std::optional<double>& to) {
-  if (!text) return {};
-  const auto number = parse_number(*text);
-  if (!number) return fail(ErrorKind::usage, "{}: {}", option, number.error().message);
-  constexpr double kMost = 100;
-  if (*number < 0 || *number > kMost)
-    return fail(ErrorKind::usage, "{}: expected 0 to {}, got '{}'", option, kMost, clip(*text));
-  to = *number;
-  return {};
-}
-
-Status check_trace(const SimulateOptions& given) {
-  if (!given.trace) {
-    if (given.at_load || given.tokens_only)
-      return fail(ErrorKind::usage, "{}: needs --trace",
-                  given.at_load ? "--at-load" : "--tokens-only");
-    return {};
-  }
-  if (given.trace->empty()) return fail(ErrorKind::usage, "--trace: expected a file, got ''");
-  if (given.tokens_only) return {};
-  if (given.arrival_cv)
-    return fail(ErrorKind::usage,
-                "--arrival-cv: the trace has its times; with --tokens-only they are drawn");
-  if (given.requests > 0)
-    return fail(ErrorKind::usage,
-                "--requests: the trace is taken whole; with --tokens-only requests are drawn");
-  return {};
-}
-
-Result<fleet::SimulationOptions> simulation_options(const SimulateOptions& given) {
-  BERTH_TRY(check_trace(given));
-  fleet::SimulationOptions options;
-  if (given.requests > 0) options.requests = static_cast<std::size_t>(given.requests);
-  options.seed = static_cast<std::uint64_t>(given.seed);
-  options.routing = *fleet::kRoutingNames.value(given.routing);
-  if (given.at_load) options.trace_use = fleet::TraceUse::at_load;
-  if (given.tokens_only) options.trace_use = fleet::TraceUse::tokens;
-  BERTH_TRY(read_cv("--in-cv", given.in_cv, options.in_cv));
-  BERTH_TRY(read_cv("--out-cv", given.out_cv, options.out_cv));
-  BERTH_TRY(read_cv("--arrival-cv", given.arrival_cv, options.arrival_cv));
-  return options;
-}
-
 Result<int> simulate(os::Env& env, const SimulateOptions& given) {
-  BERTH_ASSIGN(auto options, simulation_options(given));
+  BERTH_ASSIGN(auto request, engine::simulation_request(given.choices));
   BERTH_ASSIGN(const auto system, engine::read_fleet(env, given.path, print_notes));
   engine::note_missing(system, print_notes);
-  return given.output.print_or_fail(engine::simulate_fleet(env, system,
-                                                           {.servers = given.servers,
-                                                            .is_current = given.current,
-                                                            .replicas = given.replicas,
-                                                            .trace = given.trace,
-                                                            .options = std::move(options)},
-                                                           planning_execution(given.percentiles),
-                                                           print_notes));
+  return given.output.print_or_fail(
+      engine::simulate_fleet(env, system, std::move(request),
+                             engine::planning_execution(given.choices.percentiles), print_notes));
 }
 
 }  // namespace

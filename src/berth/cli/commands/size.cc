@@ -1,24 +1,20 @@
 // berth size: one server of a fleet by itself. What each accelerator would be for it, what a
 // replica takes at most and why, how it gets along with what it has, and its best move.
 #include "berth/render/fleets/size.h"
-#include "berth/cli/commands/fleet_input.h"
 #include "berth/cli/commands/shared_options.h"
 #include "berth/cli/output.h"
-#include "berth/fleet/model/missing_limits.h"
-#include "berth/fleet/model/names.h"
-#include "berth/fleet/solver/server_size.h"
+#include "berth/engine/fleets/server_size.h"
 
 namespace berth::cli {
 namespace {
 
 struct SizeOptions {
   Output output;
-  std::string path, server, load, model;
-  std::string percentiles = "simulated";
-  std::vector<std::string> sets;
-  fleet::SizeQuestion question;
+  std::string path;
+  engine::SizeChoices choices;
 
   void add_to(Options& options) {
+    auto& [server, question, load, model, percentiles, sets] = choices;
     output.add_to(options);
     add_fleet(options, path);
     options.value("SERVER", server, "Server of the fleet").required();
@@ -47,30 +43,13 @@ struct SizeOptions {
   }
 };
 
-/// The notes on missing limits of the server's replicas.
-std::vector<std::string> notes_on_server(const fleet::System& system, const std::string& name) {
-  const auto server = system.servers.find(name);
-  if (server == system.servers.end()) return {};
-  fleet::System alone{system.accelerators, {},        system.models,
-                      system.classes,      {*server}, system.options};
-  return fleet::notes_on_missing_limits(alone);
-}
-
 Result<int> size(os::Env& env, const SizeOptions& given) {
   BERTH_ASSIGN(auto system, engine::read_fleet(env, given.path, print_notes));
-  if (const auto model = fleet::kModelNames.value(given.model)) system.options.model = *model;
-  BERTH_TRY(set_fleet_values(system, given.sets));
-  if (!given.load.empty() && system.servers.contains(given.server)) {
-    BERTH_ASSIGN(const double rate, number_given("--load", given.load));
-    BERTH_TRY(set_fleet_value("--load", system, "server." + given.server + ".arrivalRate", rate));
-  }
-  engine::note_averages(system, print_notes);
-  print_notes(notes_on_server(system, given.server));
-  BERTH_ASSIGN(const auto found, fleet::size_server(system, given.server, given.question,
-                                                    planning_execution(given.percentiles)));
+  BERTH_ASSIGN(const auto found,
+               engine::size_server(std::move(system), given.choices, print_notes));
   given.output.print(found);
   if (found.best) return 0;
-  return fail(ErrorKind::impossible, "{}: {}", given.server, fleet::why_no_best(found));
+  return fail(ErrorKind::impossible, "{}: {}", given.choices.server, fleet::why_no_best(found));
 }
 
 }  // namespace

@@ -8,8 +8,7 @@
 #include <iterator>
 #include <span>
 
-#include "berth/api/calls/machine_calls.h"
-#include "berth/api/calls/run_calls.h"
+#include "berth/api/calls/calls.h"
 #include "berth/base/document.h"
 #include "berth/base/json_writer.h"
 #include "berth/base/text.h"
@@ -73,8 +72,7 @@ Result<int> study(os::Env& env, const StudyOptions&) {
   BERTH_ASSIGN(const os::Fd in, env.open_read("/dev/stdin"));
   os::install_stop_signals();
   engine::StudySession session(context);
-  auto routes = api::run_routes({});
-  std::ranges::move(api::machine_routes(), std::back_inserter(routes));
+  const auto routes = api::all_calls();
   // Its children may keep the pipe open after the parent process has died.
   const pid_t parent = ::getppid();
   std::string typed;

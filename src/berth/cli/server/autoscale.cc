@@ -11,7 +11,6 @@
 #include "berth/base/text.h"
 #include "berth/base/units.h"
 #include "berth/base/visible.h"
-#include "berth/cli/commands/fleet_input.h"
 #include "berth/cli/print.h"
 #include "berth/cli/server/listen.h"
 #include "berth/engine/context.h"
@@ -61,7 +60,7 @@ Result<int> replay_trace(os::Env& env, const AutoscaleOptions& given) {
   BERTH_ASSIGN(const auto system, engine::read_scaled_fleet(env, given.path, print_notes));
   BERTH_ASSIGN(const auto replayed,
                engine::replay_trace(env, system, given.server.value_or(""), *given.trace, options,
-                                    planning_execution(given.percentiles)));
+                                    engine::planning_execution(given.percentiles)));
   given.output.print(replayed);
   return 0;
 }
@@ -188,7 +187,7 @@ Result<int> autoscale(os::Env& env, const AutoscaleOptions& given) {
   os::install_stop_signals();
   DecisionPrinter printer(given);
   bool is_first_look = false;
-  api::ControlLoop loop(env, *cloud, system, options, planning_execution(given.percentiles),
+  api::ControlLoop loop(env, *cloud, system, options, engine::planning_execution(given.percentiles),
                         [&](const std::vector<fleet::Decision>& decisions, const auto& live) {
                           for (const auto& d : decisions)
                             printer.print({d, live.at(d.server), env.wall(), given.apply});

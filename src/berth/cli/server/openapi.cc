@@ -23,13 +23,20 @@ struct QueryName {
   bool repeats = false;
 };
 constexpr QueryName kQueryNames[] = {
+    {"all", "choose from all GPUs of this machine, allocated ones included", "true false"},
     {"attempt", "the number of the attempt (default: the last one)"},
+    {"available", "the GPUs to choose from, such as 0,2-5 (default: the free GPUs)"},
     {"changed-since", "only changes since this time, such as 2026-11-21T05:04:03Z"},
+    {"count", "the number of GPUs"},
     {"direction", "the better scores: max or min", "min max"},
     {"metric", "the metric (default: that of the first goal)"},
     {"min-up", "the minimum time for which a replica is kept, such as 1h"},
+    {"objective", "the score to maximize (default: sum)", "sum min ring"},
     {"percentiles", "the method that finds the maximum rate within targets for percentiles",
      "simulated closed-form"},
+    {"policy", "the policy (default: packed)",
+     "packed best-effort simple static-dgx1-pascal static-dgx1-volta static-dgx2"},
+    {"require", "GPUs that the choice includes, such as 4"},
     {"role", "the role of the other viewer (default: that of the caller)", "read control"},
     {"run", "a run", "", true},
     {"secret", "the secret of the link"},
@@ -38,6 +45,8 @@ constexpr QueryName kQueryNames[] = {
     {"sort", "the column by which tasks are sorted, such as a metric"},
     {"startup", "the time that a replica takes to start, such as 3m"},
     {"tail", "only this many bytes of its end, such as 200K"},
+    {"topology",
+     "a machine type such as dgx-h100, or, with the role control, a file (default: this machine)"},
 };
 
 constexpr std::pair<std::string_view, std::string_view> kGroups[] = {
@@ -50,6 +59,10 @@ constexpr std::pair<std::string_view, std::string_view> kGroups[] = {
     {"reference", "The same fleet, in the form of the reference planner's API."},
     {"metrics", "For Prometheus."},
 };
+/// Schemas of bodies that may be left out.
+constexpr std::string_view kOptional[] = {"CacheCollection",     "CleanRequest", "NewFileRequest",
+                                          "NotificationRequest", "Optimizer",    "ResumeRequest",
+                                          "RetryRequest",        "SizeQuestion"};
 constexpr std::string_view kNumbers[] = {"number", "priority"};  // among parts of paths
 
 /// The schema of fleet documents, whose parts are called fleet.NAME elsewhere here.
@@ -124,7 +137,7 @@ void add_operation(JsonWriter& json, const api::Call& call) {
   if (call.role == api::Role::none) json.key("security").array().end();
   add_parameters(json, call);
   if (!call.body.empty()) {
-    const bool may_lack = call.body == "Optimizer" || call.body == "SizeQuestion";
+    const bool may_lack = std::ranges::find(kOptional, call.body) != std::end(kOptional);
     json.key("requestBody").object().add("required", !may_lack);
     add_content(json, call.body);
     json.end();

@@ -7,16 +7,15 @@
 #include <iterator>
 #include <memory>
 
+#include "berth/api/calls/calls.h"
 #include "berth/api/calls/machine_calls.h"
-#include "berth/api/calls/run_calls.h"
 #include "berth/base/text.h"
-#include "berth/cli/commands/fleet_input.h"
 #include "berth/cli/print.h"
-#include "berth/cli/server/fleet_routes.h"
 #include "berth/cli/server/listen.h"
 #include "berth/cli/server/openapi.h"
 #include "berth/cli/server/page_routes.h"
 #include "berth/engine/context.h"
+#include "berth/engine/fleets/fleet.h"
 #include "berth/engine/queries/queries.h"
 
 namespace berth::cli {
@@ -45,7 +44,7 @@ void say(const ServiceOptions& options, int port, const std::string& secret) {
 Result<int> run_service(os::Env& env, ServiceOptions options) {
   ::mallopt(M_MMAP_THRESHOLD, kReturnedBytes);
   BERTH_ASSIGN(const std::string self, env.real_path("/proc/self/exe"));
-  api::Planner planner(std::move(options.system), planning_execution(options.percentiles));
+  api::Planner planner(std::move(options.system), engine::planning_execution(options.percentiles));
   options.fleets.planner = &planner;
   api::Sessions sessions(
       [secrets = std::shared_ptr(os::posix_env())] { return secrets->random(); });
@@ -57,9 +56,8 @@ Result<int> run_service(os::Env& env, ServiceOptions options) {
   std::vector<api::Route> routes;
   add(routes, page_routes(sessions, {.database = state ? engine::database_file(*state) : "",
                                      .tls = !options.listening.certificate.empty()}));
-  add(routes, api::run_routes({.program = self.substr(0, self.rfind('/') + 1) + "berth"}));
-  add(routes, api::machine_routes());
-  add(routes, fleet_routes(options.fleets));
+  add(routes, api::all_calls({.program = self.substr(0, self.rfind('/') + 1) + "berth"}));
+  add(routes, api::page_fleet_routes(options.fleets));
   const std::size_t first_free = routes.size();
   add(routes, planner.routes());
   routes.push_back(api::metrics_route(planner, counts));
@@ -96,7 +94,7 @@ Result<int> dashboard(os::Env& env, const DashboardOptions& given) {
   BERTH_ASSIGN(options.listening, listen_options(env, given.listen, given.access));
   options.listening.most = given.look_only ? Role::read : Role::control;
   for (const auto& path : given.fleets) {
-    BERTH_ASSIGN(const auto documents, fleet_documents(env, path));
+    BERTH_ASSIGN(const auto documents, engine::fleet_documents(env, path));
     BERTH_TRY(fleet::read_documents(documents));
   }
   options.fleets = {

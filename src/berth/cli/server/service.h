@@ -4,16 +4,16 @@
 
 #include <string>
 
+#include "berth/api/calls/fleet_calls.h"
 #include "berth/api/server.h"
 #include "berth/cli/commands/dashboard.h"
 #include "berth/cli/commands/serve.h"
-#include "berth/cli/server/fleet_routes.h"
 
 namespace berth::cli {
 
 struct ServiceOptions {
   api::ServerOptions listening;
-  Fleets fleets;         ///< Its planner is the service's.
+  api::Fleets fleets;    ///< Its planner is the service's.
   fleet::System system;  ///< That the planner begins with.
   std::string percentiles = "simulated";
   std::string page;              ///< That the link opens on, "#/runs/digits-3"; "": that of all.

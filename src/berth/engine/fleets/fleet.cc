@@ -113,7 +113,9 @@ fleet::Execution planning_execution(std::string_view percentiles) {
 }
 
 void limit_time(fleet::Execution& execution, os::Env& env, Duration limit) {
-  execution.stop = [&env, until = env.now() + limit] { return env.now() >= until; };
+  execution.stop = [&env, until = env.now() + limit, stop = std::move(execution.stop)] {
+    return env.now() >= until || (stop && stop());
+  };
   execution.iteration_limit = INT64_MAX / 2;
 }
 

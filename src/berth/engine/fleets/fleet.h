@@ -34,7 +34,7 @@ Result<std::vector<fleet::Request>> fleet_trace(os::Env& env, const std::string&
 /// How a fleet is planned: on all cores, 16 at most, and with rates within targets for percentiles
 /// decided by `percentiles`: "simulated", or "closed-form".
 fleet::Execution planning_execution(std::string_view percentiles);
-/// Stops searches at the best plan found after this time.
+/// Stops searches at the best plan found after this time too.
 void limit_time(fleet::Execution& execution, os::Env& env, Duration limit);
 
 }  // namespace berth::engine

@@ -74,7 +74,7 @@ Result<std::vector<fleet::Manifest>> write_manifests(os::Env& env, const fleet::
 Result<FleetPlan> plan_fleet(os::Env& env, fleet::System system, FleetPlanRequest request,
                              const fleet::Execution& execution, const FleetNotes& notes) {
   FleetPlan made{.system = std::move(system), .request = std::move(request)};
-  const auto& [lists_candidates, is_solved, manifests, start_on] = made.request;
+  const auto& [lists_candidates, is_solved, manifests, start_on, context] = made.request;
   made.candidates = fleet::candidates(made.system, made.system.options.model, execution);
   if (!is_solved) return made;
   made.plan = fleet::solve(made.system, made.candidates, made.system.options, execution);
@@ -82,9 +82,12 @@ Result<FleetPlan> plan_fleet(os::Env& env, fleet::System system, FleetPlanReques
     BERTH_ASSIGN(made.manifests, write_manifests(env, made.system, made.plan, *manifests, notes));
   }
   if (!start_on) return made;
-  BERTH_ASSIGN(run::Context context, run::open_context(env));
+  Context own;
+  if (context == nullptr) {
+    BERTH_ASSIGN(own, open_context(env));
+  }
   std::vector<std::string> of_start;
-  auto started = start_plan(context, made.system, made.plan, *start_on,
+  auto started = start_plan(context == nullptr ? own : *context, made.system, made.plan, *start_on,
                             [&](const std::string& note) { of_start.push_back(note); });
   notes(of_start);
   BERTH_ASSIGN(made.started, std::move(started));

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "berth/engine/context.h"
 #include "berth/engine/fleets/fleet.h"
 #include "berth/engine/fleets/plan_start.h"
 #include "berth/fleet/document/manifests.h"
@@ -22,6 +23,7 @@ struct FleetPlanRequest {
   bool is_solved = true;  ///< false: only the candidates are computed.
   std::optional<ManifestRequest> manifests{};
   std::optional<std::vector<std::string>> start_on{};  ///< Clusters; empty: this machine.
+  Context* context = nullptr;  ///< Of the started runs; nullptr: that of the environment.
 };
 
 struct FleetPlan {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "berth/base/text.h"
+#include "berth/engine/fleets/settings.h"
 #include "berth/fleet/queueing/sizing.h"
 
 namespace berth::engine {
@@ -73,7 +74,64 @@ void note_unsettled(const SimulatedServer& server, const FleetNotes& notes) {
       server.name, server.found.left_out, fleet::kLeftOut)});
 }
 
+Status read_cv(std::string_view option, const std::optional<std::string>& text,
+               std::optional<double>& to) {
+  if (!text) return {};
+  BERTH_ASSIGN(const double number, parse_value(option, *text));
+  constexpr double kMost = 100;
+  if (number < 0 || number > kMost)
+    return fail(ErrorKind::usage, "{}: expected 0 to {}, got '{}'", option, kMost, clip(*text));
+  to = number;
+  return {};
+}
+
+Status check_trace(const SimulationChoices& given) {
+  if (!given.trace) {
+    if (given.at_load || given.tokens_only)
+      return fail(ErrorKind::usage, "{}: needs --trace",
+                  given.at_load ? "--at-load" : "--tokens-only");
+    return {};
+  }
+  if (given.trace->empty()) return fail(ErrorKind::usage, "--trace: expected a file, got ''");
+  if (given.tokens_only) return {};
+  if (given.arrival_cv)
+    return fail(ErrorKind::usage,
+                "--arrival-cv: the trace has its times; with --tokens-only they are drawn");
+  if (given.requests > 0)
+    return fail(ErrorKind::usage,
+                "--requests: the trace is taken whole; with --tokens-only requests are drawn");
+  return {};
+}
+
+Status check_range(std::string_view option, int value, int least, int most) {
+  if (value >= least && value <= most) return {};
+  return fail(ErrorKind::usage, "{}: expected {} to {}, got {}", option, least, most, value);
+}
+
 }  // namespace
+
+Result<SimulationRequest> simulation_request(const SimulationChoices& given) {
+  BERTH_TRY(check_trace(given));
+  SimulationRequest request{.servers = given.servers,
+                            .is_current = given.current,
+                            .replicas = given.replicas,
+                            .trace = given.trace};
+  auto& options = request.options;
+  if (given.requests != 0) {
+    BERTH_TRY(check_range("--requests", given.requests, kFewestRequests, kMostRequests));
+    options.requests = static_cast<std::size_t>(given.requests);
+  }
+  BERTH_TRY(check_range("--replicas", given.replicas, 0, fleet::kMostSimulatedReplicas));
+  BERTH_TRY(check_range("--seed", given.seed, 0, INT32_MAX));
+  options.seed = static_cast<std::uint64_t>(given.seed);
+  BERTH_TRY(choose("--routing", given.routing, fleet::kRoutingNames, options.routing));
+  if (given.at_load) options.trace_use = fleet::TraceUse::at_load;
+  if (given.tokens_only) options.trace_use = fleet::TraceUse::tokens;
+  BERTH_TRY(read_cv("--in-cv", given.in_cv, options.in_cv));
+  BERTH_TRY(read_cv("--out-cv", given.out_cv, options.out_cv));
+  BERTH_TRY(read_cv("--arrival-cv", given.arrival_cv, options.arrival_cv));
+  return request;
+}
 
 std::string requests_text(std::size_t count) {
   return fmt::format("{} request{}", count, count == 1 ? "" : "s");

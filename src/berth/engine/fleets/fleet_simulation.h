@@ -18,6 +18,20 @@ struct SimulationRequest {
   fleet::SimulationOptions options{};  ///< Without the trace.
 };
 
+inline constexpr int kFewestRequests = 1000, kMostRequests = 20'000'000;  // of a server
+
+/// A simulation as options of `berth simulate` and values of a request describe it.
+struct SimulationChoices {
+  std::vector<std::string> servers{};
+  bool current = false, at_load = false, tokens_only = false;
+  std::string routing = "random", percentiles = "simulated";
+  std::optional<std::string> trace{}, in_cv{}, out_cv{}, arrival_cv{};
+  int requests = 0, replicas = 0;  ///< 0: not given.
+  int seed = 1;
+};
+/// Errors: usage, with the option.
+Result<SimulationRequest> simulation_request(const SimulationChoices& choices);
+
 /// A server, and what it attains or why it is not simulated.
 struct SimulatedServer {
   std::string name;

@@ -137,11 +137,14 @@ Result<Machines> stop(run::Context& context, const std::string& name, const Note
   return run::may_run_remotely(context, record);
 }
 
+Status check_resume(const store::RunRecord& record, const ResumeRequest& request) {
+  if (!request.overwrite || record.kind == "flow") return {};
+  return fail(ErrorKind::invalid, "--overwrite: {} is not a flow, and has no outputs", record.name);
+}
+
 Result<bool> prepare_resume(run::Context& context, const store::RunRecord& record,
                             const ResumeRequest& request, const Note& note) {
-  if (request.overwrite && record.kind != "flow")
-    return fail(ErrorKind::invalid, "--overwrite: {} is not a flow, and has no outputs",
-                record.name);
+  BERTH_TRY(check_resume(record, request));
   const store::Counts& counts = record.counts;
   // A flow can fail before all of its tasks are known.
   const bool is_complete = record.state == store::RunState::done ||

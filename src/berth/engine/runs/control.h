@@ -29,6 +29,9 @@ struct ResumeRequest {
   bool overwrite = false;  ///< Of a flow: replace outputs that are protected or were edited.
 };
 
+/// Checks that the request fits the run. Errors: invalid.
+Status check_resume(const store::RunRecord& record, const ResumeRequest& request);
+
 /// Prepares a run for its next runner. `note` receives how a resume differs from the submission.
 /// Returns false if nothing is left to run; then conclude() makes up for what its last runner did
 /// not do. Errors: invalid, if the request does not fit the run.

@@ -69,6 +69,8 @@ Result<bool> resume_detached(run::Context& context, const std::string& name,
 
 Result<bool> retry_detached(run::Context& context, const std::string& name, RetryScope scope,
                             const ResumeRequest& request, const Note& note) {
+  BERTH_ASSIGN(const auto record, run::find_run(context, name));
+  BERTH_TRY(check_resume(record, request));
   BERTH_ASSIGN(const auto reopened, reopen(context, name, scope));
   if (reopened.empty() && scope == RetryScope::failed)
     note(fmt::format("nothing of {} has failed", name));

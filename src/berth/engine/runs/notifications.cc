@@ -194,7 +194,7 @@ Status send(run::Context& context, const std::string& prefix, const store::RunRe
 /// Notifies one target, and retries after a failure.
 Status send_with_retries(run::Context& context, const store::RunRecord& record,
                          const exec::Notify& notify, const Notification& notification,
-                         const std::string& file, const Print& print) {
+                         const std::string& file, bool retries, const Print& print) {
   os::Env& env = *context.env;
   Status sent;
   for (const Duration pause : kPauses) {
@@ -206,6 +206,7 @@ Status send_with_retries(run::Context& context, const store::RunRecord& record,
                       exec::Notify::kEventNames.name(notification.event), in_words(notify),
                       sent ? "done" : sent.error().message));
     if (sent) return env.replace_file(file, mark_of(record, notification.event), 0600);
+    if (!retries) break;
   }
   return sent;
 }
@@ -230,7 +231,7 @@ Status notify(run::Context& context, const store::RunRecord& record,
   for (std::size_t i = 0; i < targets.size(); ++i) {
     if (request.only > 0 && request.only != i + 1) continue;
     auto sent = send_with_retries(context, record, targets[i], notification,
-                                  mark_file(directory, event, i), print);
+                                  mark_file(directory, event, i), request.retries, print);
     if (!sent && first) first = std::move(sent);
   }
   return first;

@@ -18,9 +18,10 @@ struct NotificationRequest {
   exec::Notify::Event event = exec::Notify::Event::end;
   std::string task = {};  ///< The label of the task that the event is about; "" for the run.
   std::size_t only = 0;   ///< The number of the only target to notify, from 1; 0: all of them.
+  bool retries = true;    ///< Retry for some minutes, and not only try once.
 };
 
-/// Sends the notifications, retrying each for some minutes; each try is reported to `print`.
+/// Sends the notifications; each try is reported to `print`.
 /// Errors: invalid, if the run has no targets or the task is missing; interrupted; that of
 /// the first target that could not be notified.
 Status notify(run::Context& context, const store::RunRecord& record,

@@ -11,8 +11,6 @@
 namespace berth::fleet {
 namespace {
 
-constexpr auto kScalerNames =
-    names<Scaler>({{Scaler::none, "none"}, {Scaler::hpa, "hpa"}, {Scaler::keda, "keda"}});
 constexpr std::size_t kMostObjectName = 63;
 constexpr std::int64_t kMostPerPlanned = 10;  // replicas of who has no limit of capacity
 
@@ -216,10 +214,6 @@ Status check_told(const System& system, const ReplicaGroup& group, const Manifes
 }
 
 }  // namespace
-
-std::optional<Scaler> scaler(std::string_view name) {
-  return kScalerNames.value(name);
-}
 
 std::vector<std::string> object_names(const std::vector<ReplicaGroup>& all) {
   std::vector<std::string> names_of_all(all.size());

@@ -3,11 +3,11 @@
 // gauge, and nothing that scales them.
 #pragma once
 
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "berth/base/names.h"
 #include "berth/fleet/model/replica_group.h"
 
 namespace berth::fleet {
@@ -15,8 +15,8 @@ namespace berth::fleet {
 /// A HorizontalPodAutoscaler of autoscaling/v2 with an External metric, or a ScaledObject of
 /// keda.sh/v1alpha1 that asks Prometheus.
 enum class Scaler : std::uint8_t { none, hpa, keda };
-/// As the command line spells it; nullopt: no such.
-std::optional<Scaler> scaler(std::string_view name);
+inline constexpr auto kScalerNames =
+    names<Scaler>({{Scaler::none, "none"}, {Scaler::hpa, "hpa"}, {Scaler::keda, "keda"}});
 
 struct ManifestOptions {
   Scaler scaler = Scaler::hpa;

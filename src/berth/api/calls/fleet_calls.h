@@ -1,23 +1,24 @@
-// The fleets that the page plans, those of files and the planner's, and their routes: the list, the
-// plan of a fleet, and its plan over the day.
-//
-// Threads: any number at the same time.
+// Calls about fleets of inference servers. The body of a POST has the fleet itself or its path, and
+// options of the command that it stands for.
 #pragma once
 
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "berth/api/calls/work.h"
 #include "berth/api/planner.h"
 #include "berth/api/routes.h"
 #include "berth/os/env.h"
 
-namespace berth::cli {
+namespace berth::api {
 
+/// The fleets that the page plans: those of files, and the planner's. Threads: any number at the
+/// same time.
 struct Fleets {
   std::vector<std::string> files;  ///< Of the command line, the only ones that requests may name.
   std::string profile;             ///< Their loads over a day; "": none.
-  const api::Planner* planner = nullptr;
+  const Planner* planner = nullptr;
   std::string planner_name;  ///< The name of the planner's fleet.
 
   /// The names of all: the files, then the planner's fleet if it has a server.
@@ -27,7 +28,9 @@ struct Fleets {
   Result<fleet::System> system(os::Env& env, std::string_view number) const;
 };
 
-/// The routes refer to `fleets`.
-std::vector<api::Route> fleet_routes(const Fleets& fleets);
+/// The list of the fleets, their plans, and their plans over a day. The routes refer to `fleets`.
+std::vector<Route> page_fleet_routes(const Fleets& fleets);
+/// Plan, start, size, simulate, fit and report.
+std::vector<Route> fleet_routes(const Home& home = {});
 
-}  // namespace berth::cli
+}  // namespace berth::api

@@ -1,0 +1,19 @@
+#include "berth/api/calls/calls.h"
+
+#include <algorithm>
+#include <iterator>
+
+#include "berth/api/calls/fleet_calls.h"
+#include "berth/api/calls/machine_calls.h"
+#include "berth/api/calls/run_calls.h"
+
+namespace berth::api {
+
+std::vector<Route> all_calls(const Home& home) {
+  std::vector<Route> all = run_routes(home);
+  for (auto routes : {machine_routes(), fleet_routes(home)})
+    std::ranges::move(routes, std::back_inserter(all));
+  return all;
+}
+
+}  // namespace berth::api
