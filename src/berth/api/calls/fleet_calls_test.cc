@@ -10,7 +10,7 @@
 namespace berth::api {
 namespace {
 
-constexpr std::string_view kFleet = R"({
+constexpr std::string_view kOneServer = R"({
   "acceleratorData": {"accelerators": [{"name": "A", "type": "T", "multiplicity": 1, "cost": 10}]},
   "capacityData": {"count": [{"type": "T", "count": 8}]},
   "modelData": {"models": [{"name": "m", "acc": "A", "accCount": 1, "maxBatchSize": 16,
@@ -22,7 +22,8 @@ constexpr std::string_view kFleet = R"({
     {"load": {"arrivalRate": 60, "avgInTokens": 128, "avgOutTokens": 64}}}]}})";
 
 Result<Reply> fleet_reply(std::string_view path, std::string_view options) {
-  return call(fleet_routes(), "POST", path, fmt::format(R"({{"fleet": {}{}}})", kFleet, options));
+  return call(fleet_routes(), "POST", path,
+              fmt::format(R"({{"fleet": {}{}}})", kOneServer, options));
 }
 
 Json fleet_answer(std::string_view path, std::string_view options) {
