@@ -14,8 +14,7 @@ constexpr std::string_view kOneServer = R"({
   "acceleratorData": {"accelerators": [{"name": "A", "type": "T", "multiplicity": 1, "cost": 10}]},
   "capacityData": {"count": [{"type": "T", "count": 8}]},
   "modelData": {"models": [{"name": "m", "acc": "A", "accCount": 1, "maxBatchSize": 16,
-    "atTokens": 512, "perfParms": {"decode": {"alpha": 10, "beta": 0.5},
-                                  "prefill": {"gamma": 5, "delta": 0.01}}}]},
+    "atTokens": 512, "perfParms": {"alpha": 10, "beta": 0.5}}]},
   "serviceClassData": {"serviceClasses": [{"name": "c", "priority": 1,
     "modelTargets": [{"model": "m", "slo-itl": 40, "slo-ttft": 500}]}]},
   "serverData": {"servers": [{"name": "s", "class": "c", "model": "m", "currentAlloc":
