@@ -1,8 +1,11 @@
 // A fleet document, which is JSON whose keys are matched in any case.
+#include <algorithm>
+#include <initializer_list>
 #include <set>
 
 #include "berth/fleet/document/document_place.h"
 #include "berth/fleet/document/format.h"
+#include "berth/fleet/document/records.h"
 #include "berth/fleet/model/names.h"
 #include "berth/fleet/model/system_view.h"
 #include "berth/fleet/solver/server_size.h"
@@ -33,33 +36,70 @@ class DocumentReader {
   Status read_question(const Json& document, SizeQuestion& question, Server& server);
 
  private:
-  /// The format lists the keys that `fields` has readers for (tests/schema_test.py asks each).
-  Status read_object(const Place& at, const MapFormat& format, std::span<const Field> fields) {
-    BERTH_ASSERT(fields.size() == format.keys.size());
-    return read_object(at, fields);
-  }
-
-  Status read_object(const Place& at, std::span<const Field> fields) {
+  /// Calls read(position, place) for each of the keys that has a value; notes unknown keys.
+  template <class Read>
+  Status read_object(const Place& at, std::span<const KeyFormat> keys, const Read& read) {
     if (!at.value->is_object()) return at.wanted("an object");
     std::uint32_t seen = 0;
     for (const auto& [key, value] : at.value->items()) {
       const std::string plain = lower(key);
       std::size_t i = 0;
-      while (i < fields.size() && lower(fields[i].key) != plain) ++i;
+      while (i < keys.size() && lower(keys[i].name) != plain) ++i;
       const Place place{&value, &at, key, 0};
-      if (i == fields.size()) {
+      if (i == keys.size()) {
         note(place);
         continue;
       }
       if ((seen >> i & 1U) != 0) return place.error("given twice");
       seen |= 1U << i;
-      if (value.is_null()) continue;
-      BERTH_TRY(std::visit([&](const auto& to) { return read_into(place, to); }, fields[i].to));
+      if (!value.is_null()) BERTH_TRY(read(i, place));
     }
     return {};
   }
 
-  Status read_list(const Place& at, const Reader& item) {
+  /// Reads the keys that have a member into the object, and others as they say; keys without a
+  /// member that are not among them are left out.
+  template <class Struct, class... Ats>
+  Status read_record(const Place& at, const Record<Ats...>& record, Struct& to,
+                     std::initializer_list<OtherKey> others = {}) {
+    return read_object(at, record.formats, [&](std::size_t position, const Place& place) {
+      return record.visit(position, [&](const auto& key) -> Status {
+        if constexpr (std::remove_cvref_t<decltype(key)>::kHasMember) {
+          return read_value(place, key.in(to));
+        } else {
+          const auto* other = std::ranges::find(others, key.format.name, &OtherKey::name);
+          return other == others.end() ? Status() : other->read(place);
+        }
+      });
+    });
+  }
+
+  template <class Value>
+  Status read_value(const Place& at, Value& to) {
+    if constexpr (requires { read_into(at, &to); })
+      return read_into(at, &to);
+    else if constexpr (requires { names_of(to); })
+      return read_choice(at, names_of(to), to);
+    else
+      return read_entry(at, to);
+  }
+  template <class Value>
+  Status read_value(const Place& at, std::optional<Value>& to) {
+    return read_value(at, to.emplace());
+  }
+  template <class Value>
+  Status read_value(const Place& at, std::vector<Value>& to) {
+    return read_list(at, [&](const Place& item) { return read_value(item, to.emplace_back()); });
+  }
+  Status read_value(const Place& at, std::map<std::string, std::string>& to) {
+    if (!at.value->is_object()) return at.wanted("an object");
+    for (const auto& [key, value] : at.value->items())
+      BERTH_TRY(read_into(Place{&value, &at, key, 0}, &to[key]));
+    return {};
+  }
+
+  template <class Read>
+  Status read_list(const Place& at, const Read& item) {
     if (!at.value->is_array()) return at.wanted("a list");
     if (at.value->size() > kMostEntries)
       return at.error(
@@ -95,13 +135,15 @@ class DocumentReader {
   Status read_model(const Place& at);
   Status read_class(const Place& at);
   Status read_server(const Place& at);
-  Status read_histogram(const Place& at, LengthHistogram& to);
-  Status read_load(const Place& at, Load& to);
-  Status read_allocation(const Place& at, Allocation& to);
-  Status read_texts(const Place& at, std::vector<std::string>& to);
-  Status read_texts(const Place& at, std::map<std::string, std::string>& to);
-  Status read_start(const Place& at, Start& to);
   Status read_optimizer(const Place& at);
+  Status read_histogram(const Place& at, LengthHistogram& to);
+  template <class Struct>
+  Status read_entry(const Place& at, Struct& to) {
+    return read_record(at, record_of(to), to);
+  }
+  Status read_entry(const Place& at, Transfer& to);
+  Status read_entry(const Place& at, Load& to);
+  Status read_entry(const Place& at, Start& to);
 
   Reading& reading_;
   std::set<LengthHistogram> histograms_;  // equal ones share their bins
@@ -111,66 +153,47 @@ class DocumentReader {
 
 Status DocumentReader::read_top(const Place& at) {
   struct Section {
-    std::string_view wrapper, list;
+    std::string_view list, wrapper;  // of one entry at least, without or within an object
     Status (DocumentReader::*read)(const Place&);
   };
   static constexpr Section kSections[] = {
-      {"acceleratorData", "accelerators", &DocumentReader::read_accelerator},
-      {"capacityData", "count", &DocumentReader::read_capacity},
-      {"modelData", "models", &DocumentReader::read_model},
-      {"serviceClassData", "serviceClasses", &DocumentReader::read_class},
-      {"serverData", "servers", &DocumentReader::read_server},
+      {"accelerators", "acceleratorData", &DocumentReader::read_accelerator},
+      {"count", "capacityData", &DocumentReader::read_capacity},
+      {"models", "modelData", &DocumentReader::read_model},
+      {"serviceClasses", "serviceClassData", &DocumentReader::read_class},
+      {"servers", "serverData", &DocumentReader::read_server},
+      {"optimizer", "optimizerData", &DocumentReader::read_optimizer},
   };
-  std::vector<Field> fields;
-  for (const Section& section : kSections) {
-    const Reader list = [this, section](const Place& place) {
-      return read_list(place, [&](const Place& item) { return (this->*section.read)(item); });
-    };
-    fields.push_back({section.list, list});
-    fields.push_back({section.wrapper, [this, section, list](const Place& place) {
-                        return read_object(place, std::array{Field{section.list, list}});
-                      }});
-  }
-  const Reader optimizer = [this](const Place& place) { return read_optimizer(place); };
-  fields.push_back({"optimizer", optimizer});
-  fields.push_back({"optimizerData", [this, optimizer](const Place& place) {
-                      return read_object(place, std::array{Field{"optimizer", optimizer}});
-                    }});
-  if (at.parent == nullptr)
-    fields.push_back({"system", [this](const Place& place) { return read_top(place); }});
-  const auto bears = [&](const Field& field) {
-    for (const auto& [key, value] : at.value->items())
-      if (lower(key) == lower(field.key)) return true;
-    return false;
+  const bool is_root = at.parent == nullptr;
+  const MapFormat& format = is_root ? kFleetFormat : kSystemFormat;
+  const auto has_key = [&](const KeyFormat& known) {
+    return std::ranges::any_of(at.value->items(), [&](const auto& item) {
+      return lower(item.key()) == lower(known.name);
+    });
   };
-  known_top_ =
-      at.parent != nullptr || (at.value->is_object() && std::ranges::any_of(fields, bears));
-  return read_object(at, at.parent == nullptr ? kFleetFormat : kSystemFormat, fields);
+  known_top_ = !is_root || (at.value->is_object() && std::ranges::any_of(format.keys, has_key));
+  return read_object(at, format.keys, [&](std::size_t position, const Place& place) -> Status {
+    const KeyFormat& key = format.keys[position];
+    if (key.name == "system") return read_top(place);
+    for (const auto& [list, wrapper, read] : kSections) {
+      const auto read_section = [&](const Place& section) {
+        if (list == "optimizer") return read_optimizer(section);
+        return read_list(section, [&](const Place& item) { return (this->*read)(item); });
+      };
+      if (key.name == list) return read_section(place);
+      if (key.name == wrapper)
+        return read_object(place, key.value.keys->keys,
+                           [&](std::size_t, const Place& inner) { return read_section(inner); });
+    }
+    BERTH_ASSERT(false);
+    return {};
+  });
 }
 
 Status DocumentReader::read_accelerator(const Place& at) {
   std::string name;
   Accelerator a;
-  const Reader power = [&](const Place& place) {
-    return read_object(place, kPowerFormat,
-                       std::array<Field, 4>{{{"idle", &a.power.idle_w},
-                                             {"full", &a.power.full_w},
-                                             {"midPower", &a.power.mid_w},
-                                             {"midUtil", &a.power.mid_utilisation}}});
-  };
-  const Reader selector = [&](const Place& place) {
-    return read_texts(place, a.node_selector.emplace());
-  };
-  BERTH_TRY(read_object(at, kAcceleratorFormat,
-                        std::array<Field, 9>{{{"name", &name},
-                                              {"type", &a.type},
-                                              {"multiplicity", &a.multiplicity},
-                                              {"memSize", &a.memory_gb},
-                                              {"memBW", &a.bandwidth_gb_s},
-                                              {"power", power},
-                                              {"cost", &a.cost},
-                                              {"resource", &a.resource},
-                                              {"nodeSelector", selector}}}));
+  BERTH_TRY(read_record(at, records::kAccelerator, a, {read_to("name", name)}));
   if (a.type.empty()) a.type = name;
   return keep(at, reading_.system.accelerators, name, std::move(a));
 }
@@ -178,64 +201,43 @@ Status DocumentReader::read_accelerator(const Place& at) {
 Status DocumentReader::read_capacity(const Place& at) {
   std::string type;
   Capacity capacity;
-  bool has_count = false;
-  const Reader count = [&](const Place& place) {
-    has_count = true;
-    return read_into(place, &capacity.count);
-  };
-  const Reader purchase = [&](const Place& place) -> Status {
+  const auto read_purchase = [&](const Place& place) -> Status {
     auto kind = PurchaseKind::on_demand;
     Purchase bought;
-    const Reader kind_reader = choice_reader(kPurchaseNames, kind);
-    BERTH_TRY(read_object(
-        place, kPurchaseFormat,
-        std::array<Field, 3>{
-            {{"kind", kind_reader}, {"count", &bought.count}, {"cost", &bought.cost}}}));
+    BERTH_TRY(read_record(
+        place, records::kPurchase, bought,
+        {{"kind", [&](const Place& each) { return read_choice(each, kPurchaseNames, kind); }}}));
     if (!place.has("kind") || !place.has("cost")) return place.error("expected a kind and a cost");
     if (!capacity.purchases.emplace(kind, bought).second)
       return place.error(fmt::format("'{}' is given twice", name(kind)));
     return {};
   };
-  const Reader purchases = [&](const Place& place) { return read_list(place, purchase); };
-  BERTH_TRY(read_object(
-      at, kCapacityFormat,
-      std::array<Field, 3>{{{"type", &type}, {"count", count}, {"purchase", purchases}}}));
-  if (!has_count)
+  BERTH_TRY(read_record(at, records::kCapacity, capacity,
+                        {read_to("type", type), {"purchase", [&](const Place& place) {
+                                                   return read_list(place, read_purchase);
+                                                 }}}));
+  if (!at.has("count"))
     for (const auto& [kind, bought] : capacity.purchases) capacity.count += bought.count;
   return keep(at, reading_.system.capacities, type, std::move(capacity));
+}
+
+Status DocumentReader::read_entry(const Place& at, Transfer& to) {
+  if (at.value->is_object() && !at.has("fixed") && !at.has("pertoken"))
+    return at.error("expected fixed, perToken or both, in ms");
+  return read_record(at, records::kTransfer, to);
 }
 
 Status DocumentReader::read_model(const Place& at) {
   std::string name, accelerator;
   Performance p;
-  const Reader form = choice_reader(kFormNames, p.form);
-  const Reader transfer = [&](const Place& place) -> Status {
-    if (place.value->is_object() && !place.has("fixed") && !place.has("pertoken"))
-      return place.error("expected fixed, perToken or both, in ms");
-    return read_object(place, kTransferFormat,
-                       std::array<Field, 2>{{{"fixed", &p.transfer.emplace().fixed_ms},
-                                             {"perToken", &p.transfer->per_token_ms}}});
-  };
-  const Reader parameters = [&](const Place& place) {
-    return read_object(place, kPerformanceFormat,
-                       std::array<Field, 7>{{{"alpha", &p.alpha_ms},
-                                             {"beta", &p.beta_ms},
-                                             {"gamma", &p.gamma_ms},
-                                             {"betaPrefill", &p.beta_prefill_ms},
-                                             {"ttftOffset", &p.ttft_offset_ms},
-                                             {"form", form},
-                                             {"transfer", transfer}}});
-  };
   Start start;
-  const Reader start_reader = [&](const Place& place) { return read_start(place, start); };
-  BERTH_TRY(read_object(at, kModelFormat,
-                        std::array<Field, 7>{{{"name", &name},
-                                              {"acc", &accelerator},
-                                              {"accCount", &p.accelerators},
-                                              {"maxBatchSize", &p.max_batch},
-                                              {"atTokens", &p.at_tokens},
-                                              {"perfParms", parameters},
-                                              {"start", start_reader}}}));
+  BERTH_TRY(read_record(
+      at, records::kModelEntry, p,
+      {read_to("name", name),
+       read_to("acc", accelerator),
+       {"perfParms",
+        [&](const Place& place) { return read_record(place, records::kPerformance, p); }},
+       {"start", [&](const Place& place) { return read_value(place, start); }}}));
   if (name.empty()) return at.error("has no name");
   Model& model = reading_.system.models[name];
   if (accelerator.empty()) return {};  // a model of which only the name is known
@@ -246,38 +248,27 @@ Status DocumentReader::read_model(const Place& at) {
 Status DocumentReader::read_class(const Place& at) {
   std::string name;
   ServiceClass service_class;
-  const Reader target = [&](const Place& place) -> Status {
+  const auto read_target = [&](const Place& place) -> Status {
     std::string model;
-    Target t;
-    std::vector<Field> fields{
-        {"model", &model}, {"slo-itl", &t.itl_ms}, {"slo-ttft", &t.ttft_ms}, {"slo-tps", &t.tps}};
-    for (std::size_t i = 0; i < kPercentiles.size(); ++i) {
-      fields.push_back({kTtftKeys[i], &t.percentiles.ttft_ms[i]});
-      fields.push_back({kItlKeys[i], &t.percentiles.itl_ms[i]});
-    }
-    BERTH_TRY(read_object(place, kTargetFormat, fields));
-    return keep(place, service_class.targets, model, t);
+    Target target;
+    BERTH_TRY(read_record(place, records::kTarget, target, {read_to("model", model)}));
+    return keep(place, service_class.targets, model, target);
   };
-  const Reader targets = [&](const Place& place) { return read_list(place, target); };
-  BERTH_TRY(read_object(
-      at, kClassFormat,
-      std::array<Field, 3>{
-          {{"name", &name}, {"priority", &service_class.priority}, {"modelTargets", targets}}}));
+  BERTH_TRY(read_record(at, records::kServiceClass, service_class,
+                        {read_to("name", name), {"modelTargets", [&](const Place& place) {
+                                                   return read_list(place, read_target);
+                                                 }}}));
   return keep(at, reading_.system.classes, name, std::move(service_class));
 }
 
 Status DocumentReader::read_histogram(const Place& at, LengthHistogram& to) {
   std::vector<LengthHistogram::Bin> bins;
-  const Reader bin_reader = [&](const Place& place) -> Status {
-    auto& bin = bins.emplace_back();
-    BERTH_TRY(
-        read_object(place, kBinFormat,
-                    std::array<Field, 2>{{{"tokens", &bin.tokens}, {"weight", &bin.weight}}}));
+  BERTH_TRY(read_list(at, [&](const Place& place) -> Status {
+    BERTH_TRY(read_record(place, records::kBin, bins.emplace_back()));
     if (!place.has("tokens") || !place.has("weight"))
       return place.error("expected tokens and a weight");
     return {};
-  };
-  BERTH_TRY(read_list(at, bin_reader));
+  }));
   auto made = LengthHistogram::of(std::move(bins));
   if (!made) {
     const std::string& message = made.error().message;
@@ -289,18 +280,14 @@ Status DocumentReader::read_histogram(const Place& at, LengthHistogram& to) {
 
 /// Into a load that may have lengths already: another mean stretches its histogram, another
 /// variation takes the histogram's place.
-Status DocumentReader::read_load(const Place& at, Load& to) {
-  std::vector<Field> fields{{"arrivalRate", &to.arrivals_per_min},
-                            {"throughput", &to.throughput},
-                            {"arrivalCv", &to.arrival_cv}};
-  for (const LengthKeys& keys : kLengthKeys) {
-    fields.push_back({keys.mean, &(to.*keys.mean_at)});
-    fields.push_back({keys.cv, &(to.*keys.cv_at)});
-    fields.push_back({keys.histogram, [&](const Place& place) {
-                        return read_histogram(place, to.*keys.histogram_at);
-                      }});
-  }
-  BERTH_TRY(read_object(at, kLoadFormat, fields));
+Status DocumentReader::read_entry(const Place& at, Load& to) {
+  const auto histogram = [&](const LengthKeys& keys) {
+    return OtherKey{keys.histogram, [&](const Place& place) {
+                      return read_histogram(place, to.*keys.histogram_at);
+                    }};
+  };
+  BERTH_TRY(
+      read_record(at, records::kLoad, to, {histogram(kLengthKeys[0]), histogram(kLengthKeys[1])}));
   for (const LengthKeys& keys : kLengthKeys) {
     LengthHistogram& histogram = to.*keys.histogram_at;
     double &mean = to.*keys.mean_at, &cv = to.*keys.cv_at;
@@ -321,55 +308,8 @@ Status DocumentReader::read_load(const Place& at, Load& to) {
   return {};
 }
 
-Status DocumentReader::read_allocation(const Place& at, Allocation& to) {
-  const Reader part = [&](const Place& place) {
-    return read_allocation(place, to.parts.emplace_back());
-  };
-  const Reader parts = [&](const Place& place) { return read_list(place, part); };
-  const Reader load = [&](const Place& place) { return read_load(place, to.load); };
-  const Reader role = choice_reader(kRoleNames, to.role);
-  double watts = 0;  // which plans tell, as percentiles; they follow from the rest
-  const Reader ignored = [](const Place&) -> Status { return {}; };
-  return read_object(at, kAllocationFormat,
-                     std::array<Field, 14>{{{"accelerator", &to.accelerator},
-                                            {"role", role},
-                                            {"numReplicas", &to.replicas},
-                                            {"maxBatch", &to.batch},
-                                            {"cost", &to.cost},
-                                            {"itlAverage", &to.itl_ms},
-                                            {"ttftAverage", &to.ttft_ms},
-                                            {"load", load},
-                                            {"watts", &watts},
-                                            {"ttftPercentiles", ignored},
-                                            {"itlPercentiles", ignored},
-                                            {"method", ignored},
-                                            {"spot", ignored},
-                                            {"parts", parts}}});
-}
-
-Status DocumentReader::read_texts(const Place& at, std::vector<std::string>& to) {
-  return read_list(at, [&](const Place& item) { return read_into(item, &to.emplace_back()); });
-}
-
-Status DocumentReader::read_texts(const Place& at, std::map<std::string, std::string>& to) {
-  if (!at.value->is_object()) return at.wanted("an object");
-  for (const auto& [key, value] : at.value->items())
-    BERTH_TRY(read_into(Place{&value, &at, key, 0}, &to[key]));
-  return {};
-}
-
-Status DocumentReader::read_start(const Place& at, Start& to) {
-  const Reader command = [&](const Place& place) { return read_texts(place, to.command); };
-  const Reader args = [&](const Place& place) { return read_texts(place, to.args); };
-  const Reader environment = [&](const Place& place) { return read_texts(place, to.environment); };
-  BERTH_TRY(read_object(at, kStartFormat,
-                        std::array<Field, 7>{{{"image", &to.image},
-                                              {"command", command},
-                                              {"args", args},
-                                              {"port", &to.port},
-                                              {"env", environment},
-                                              {"cpu", &to.cpu},
-                                              {"memSize", &to.memory_gb}}}));
+Status DocumentReader::read_entry(const Place& at, Start& to) {
+  BERTH_TRY(read_record(at, records::kStart, to));
   auto status = check(to);
   if (!status) return fail(ErrorKind::invalid, "{}.{}", at.path(), status.error().message);
   return {};
@@ -377,48 +317,18 @@ Status DocumentReader::read_start(const Place& at, Start& to) {
 
 Status DocumentReader::read_server(const Place& at) {
   std::string name;
-  Server s;
-  const Reader current = [&](const Place& place) { return read_allocation(place, s.current); };
-  const Reader desired = [&](const Place& place) { return read_allocation(place, s.desired); };
-  const Reader start = [&](const Place& place) { return read_start(place, s.start); };
-  BERTH_TRY(read_object(at, kServerFormat,
-                        std::array<Field, 11>{{{"name", &name},
-                                               {"class", &s.service_class},
-                                               {"model", &s.model},
-                                               {"keepAccelerator", &s.keep_accelerator},
-                                               {"minNumReplicas", &s.min_replicas},
-                                               {"maxBatchSize", &s.max_batch},
-                                               {"maxQueueSize", &s.max_queue},
-                                               {"spot", &s.spot},
-                                               {"currentAlloc", current},
-                                               {"desiredAlloc", desired},
-                                               {"start", start}}}));
-  return keep(at, reading_.system.servers, name, std::move(s));
+  Server server;
+  BERTH_TRY(read_record(at, records::kServer, server, {read_to("name", name)}));
+  return keep(at, reading_.system.servers, name, std::move(server));
 }
 
 Status DocumentReader::read_optimizer(const Place& at) {
   known_ = true;
-  Options& o = reading_.system.options;
-  bool unlimited = false, ignored = false;
-  const Reader power = [&](const Place& place) {
-    return read_into(place, &o.power_budget_w.emplace());
-  };
-  const Reader saturation = choice_reader(kSaturationNames, o.saturation);
-  const Reader solver = choice_reader(kSolverNames, o.solver);
-  const Reader model = choice_reader(kModelNames, o.model);
-  BERTH_TRY(read_object(at, kOptimizerFormat,
-                        std::array<Field, 10>{{{"unlimited", &unlimited},
-                                               {"heterogeneous", &o.heterogeneous},
-                                               {"disaggregated", &o.disaggregated},
-                                               {"milpSolver", &ignored},
-                                               {"useCplex", &ignored},
-                                               {"delayedBestEffort", &o.delayed_best_effort},
-                                               {"saturationPolicy", saturation},
-                                               {"powerBudget", power},
-                                               {"solver", solver},
-                                               {"model", model}}}));
-  if (unlimited) o.solver = Solver::unlimited;
-  if (auto status = check(o); !status)
+  Options& options = reading_.system.options;
+  bool is_unlimited = false;
+  BERTH_TRY(read_record(at, records::kOptions, options, {read_to("unlimited", is_unlimited)}));
+  if (is_unlimited) options.solver = Solver::unlimited;
+  if (auto status = check(options); !status)
     return fail(ErrorKind::invalid, "{}.{}", at.path(), status.error().message);
   return {};
 }
@@ -426,18 +336,16 @@ Status DocumentReader::read_optimizer(const Place& at) {
 Status DocumentReader::read_question(const Json& document, SizeQuestion& question, Server& server) {
   const Place root{&document, nullptr, {}, 0};
   Load load = server.current.load;
-  const Reader current = [&](const Place& place) {
-    server.current = {};
-    return read_allocation(place, server.current);
-  };
-  const std::array<Field, 4> fields{
-      {{"accelerator", &question.accelerator},
-       {"numReplicas", &question.replicas},
-       {"load", [&](const Place& place) { return read_load(place, load); }},
-       {"currentAlloc", current}}};
-  BERTH_TRY(read_object(root, fields));
+  BERTH_TRY(read_record(root, records::kSizeQuestion, question,
+                        {{"load", [&](const Place& place) { return read_value(place, load); }},
+                         {"currentAlloc", [&](const Place& place) {
+                            server.current = {};
+                            return read_value(place, server.current);
+                          }}}));
   for (const auto& [key, value] : document.items())
-    if (std::ranges::none_of(fields, [&](const Field& f) { return lower(f.key) == lower(key); }))
+    if (std::ranges::none_of(records::kSizeQuestion.formats, [&](const KeyFormat& known) {
+          return lower(known.name) == lower(key);
+        }))
       return Place{&value, &root, key, 0}.error(
           "unknown key; expected accelerator, numReplicas, load or currentAlloc");
   server.current.load = load;

@@ -75,29 +75,27 @@ inline Status read_into(const Place& at, std::string* to) {
   if (to->size() > 1000) return at.error("longer than 1000 bytes");
   return {};
 }
-using Reader = std::function<Status(const Place&)>;
-inline Status read_into(const Place& at, const Reader& reader) {
-  return reader(at);
-}
-
-/// One of the names; "" is the first.
+/// Reads one of the names; "" is the first.
 template <class Choice, std::size_t kCount>
-Reader choice_reader(const Names<Choice, kCount>& names, Choice& to) {
-  return [&names, &to](const Place& at) -> Status {
-    std::string text;
-    BERTH_TRY(read_into(at, &text));
-    const auto& all = names.all();
-    const auto found = choice(names, text.empty() ? all[0] : text);
-    if (!found)
-      return at.wanted("one of " + join(std::vector<std::string>(all.begin(), all.end()), ", "));
-    to = *found;
-    return {};
-  };
+Status read_choice(const Place& at, const Names<Choice, kCount>& names, Choice& to) {
+  std::string text;
+  BERTH_TRY(read_into(at, &text));
+  const auto& all = names.all();
+  const auto found = choice(names, text.empty() ? all[0] : text);
+  if (!found)
+    return at.wanted("one of " + join(std::vector<std::string>(all.begin(), all.end()), ", "));
+  to = *found;
+  return {};
 }
 
-struct Field {
-  std::string_view key;  // as the format spells it
-  std::variant<double*, int*, std::int64_t*, bool*, std::string*, Reader> to;
+/// How a key without a member is read.
+struct OtherKey {
+  std::string_view name;
+  std::function<Status(const Place&)> read;
 };
+template <class Value>
+OtherKey read_to(std::string_view name, Value& to) {
+  return {name, [&to](const Place& at) { return read_into(at, &to); }};
+}
 
 }  // namespace berth::fleet

@@ -4,8 +4,8 @@
 
 #include "berth/base/json.h"
 #include "berth/fleet/document/manifests.h"
+#include "berth/fleet/document/records.h"
 #include "berth/fleet/model/names.h"
-#include "berth/fleet/solver/server_size.h"
 
 namespace berth::fleet {
 namespace {
@@ -19,37 +19,58 @@ void add_unless(Json& object, const std::string& key, Value value, Value usual) 
   if (value != usual) object[key] = value;
 }
 
-/// Of lengths that have a mean of 0 by now no histogram is left.
-void add_histogram(Json& json, std::string_view key, const LengthHistogram& histogram,
-                   double mean) {
+template <class Value>
+Json json_of(const Value& value);
+
+/// Adds the keys that have a member.
+template <class Struct, class... Ats>
+void add_record(Json& json, const Record<Ats...>& record, const Struct& object) {
+  static const Struct usual;
+  record.for_each([&](const auto& key) {
+    if constexpr (std::remove_cvref_t<decltype(key)>::kHasMember) {
+      const auto& value = key.in(object);
+      if (key.is_sparse && value == key.in(usual)) return;
+      if (Json written = json_of(value); !written.is_null())
+        append(json, std::string(key.format.name), std::move(written));
+    }
+  });
+}
+
+/// Lengths that have a mean of 0 have no histogram.
+void add_histogram(Json& json, const LengthKeys& keys, const Load& load) {
+  const LengthHistogram& histogram = load.*keys.histogram_at;
+  const double mean = load.*keys.mean_at;
   if (!histogram || !(mean > 0)) return;
-  Json& list = json[std::string(key)] = Json::array();
-  for (const auto& [tokens, weight] : histogram.stretched(mean))
-    list.push_back({{"tokens", tokens}, {"weight", weight}});
+  Json& list = json[std::string(keys.histogram)] = Json::array();
+  for (const auto& bin : histogram.stretched(mean))
+    add_record(list.emplace_back(Json::object()), records::kBin, bin);
 }
 
-Json load_json(const Load& load) {
-  Json json = {{"arrivalRate", load.arrivals_per_min},
-               {"throughput", load.throughput},
-               {"avgInTokens", load.in_tokens},
-               {"avgOutTokens", load.out_tokens}};
-  const Load usual;
-  add_unless(json, "inTokensCv", load.in_cv, usual.in_cv);
-  add_unless(json, "outTokensCv", load.out_cv, usual.out_cv);
-  add_unless(json, "arrivalCv", load.arrival_cv, usual.arrival_cv);
-  for (const LengthKeys& keys : kLengthKeys)
-    add_histogram(json, keys.histogram, load.*keys.histogram_at, load.*keys.mean_at);
-  return json;
+template <class Value>
+Json list_json(const std::vector<Value>& values) {
+  Json list = Json::array();
+  for (const auto& value : values) list.push_back(json_of(value));
+  return list;
 }
 
-Json parameters_json(const Performance& p) {
-  Json json = {{"alpha", p.alpha_ms}, {"beta", p.beta_ms}, {"gamma", p.gamma_ms}};
-  add_unless(json, "betaPrefill", p.beta_prefill_ms, 0.0);
-  add_unless(json, "ttftOffset", p.ttft_offset_ms, 0.0);
-  add_unless(json, "form", kFormNames.name(p.form), kFormNames.name(StepForm::sum));
-  if (p.transfer)
-    json["transfer"] = {{"fixed", p.transfer->fixed_ms}, {"perToken", p.transfer->per_token_ms}};
-  return json;
+/// null: an optional value that is absent.
+template <class Value>
+Json json_of(const Value& value) {
+  if constexpr (requires { value.has_value(); }) {
+    return value ? json_of(*value) : Json();
+  } else if constexpr (requires { names_of(value); }) {
+    return names_of(value).name(value);
+  } else if constexpr (requires { record_of(value); }) {
+    Json json = Json::object();
+    add_record(json, record_of(value), value);
+    if constexpr (std::is_same_v<Value, Load>)
+      for (const LengthKeys& keys : kLengthKeys) add_histogram(json, keys, value);
+    return json;
+  } else if constexpr (std::is_same_v<Value, std::vector<Allocation>>) {
+    return list_json(value);
+  } else {
+    return value;
+  }
 }
 
 Json percentiles_json(const std::array<double, 4>& percentiles_ms) {
@@ -59,59 +80,39 @@ Json percentiles_json(const std::array<double, 4>& percentiles_ms) {
   return json;
 }
 
-Json target_json(const std::string& model, const Target& t) {
-  Json json = {
-      {"model", model}, {"slo-itl", t.itl_ms}, {"slo-ttft", t.ttft_ms}, {"slo-tps", t.tps}};
-  for (std::size_t i = 0; i < kPercentileNames.size(); ++i) {
-    add_unless(json, std::string(kTtftKeys[i]), t.percentiles.ttft_ms[i], 0.0);
-    add_unless(json, std::string(kItlKeys[i]), t.percentiles.itl_ms[i], 0.0);
-  }
+Json target_json(const std::string& model, const Target& target) {
+  Json json = {{"model", model}};
+  add_record(json, records::kTarget, target);
   return json;
 }
 
+/// An allocation of a plan, with the percentiles that it should attain.
 Json allocation_json(const Allocation& a) {
-  Json json = {{"accelerator", a.accelerator}, {"numReplicas", a.replicas},
-               {"maxBatch", a.batch},          {"cost", a.cost},
-               {"itlAverage", a.itl_ms},       {"ttftAverage", a.ttft_ms},
-               {"load", load_json(a.load)}};
-  if (a.percentiles) {
-    if (a.role != Role::decode) json["ttftPercentiles"] = percentiles_json(a.percentiles->ttft_ms);
-    if (a.role != Role::prefill) json["itlPercentiles"] = percentiles_json(a.percentiles->itl_ms);
-    json["method"] = kClosedForm;
-  }
-  add_unless(json, "role", name(a.role), name(Role::whole));
+  Json json = json_of(a);
+  if (!a.parts.empty()) json["parts"] = Json::array();
   for (const Allocation& part : a.parts) json["parts"].push_back(allocation_json(part));
-  return json;
-}
-
-Json start_json(const Start& start) {
-  Json json = Json::object();
-  add_unless(json, "image", start.image, std::string());
-  add_unless(json, "command", start.command, {});
-  add_unless(json, "args", start.args, {});
-  add_unless(json, "port", start.port, 0);
-  add_unless(json, "env", start.environment, {});
-  add_unless(json, "cpu", start.cpu, 0.0);
-  add_unless(json, "memSize", start.memory_gb, 0.0);
+  if (!a.percentiles) return json;
+  if (a.role != Role::decode) json["ttftPercentiles"] = percentiles_json(a.percentiles->ttft_ms);
+  if (a.role != Role::prefill) json["itlPercentiles"] = percentiles_json(a.percentiles->itl_ms);
+  json["method"] = kClosedForm;
   return json;
 }
 
 Json accelerators_json(const System& system) {
   Json list = Json::array();
-  for (const auto& [name, a] : system.accelerators) {
-    list.push_back({{"name", name},
-                    {"type", a.type},
-                    {"multiplicity", a.multiplicity},
-                    {"memSize", a.memory_gb},
-                    {"memBW", a.bandwidth_gb_s},
-                    {"power",
-                     {{"idle", a.power.idle_w},
-                      {"full", a.power.full_w},
-                      {"midPower", a.power.mid_w},
-                      {"midUtil", a.power.mid_utilisation}}},
-                    {"cost", a.cost}});
-    add_unless(list.back(), "resource", a.resource, std::string());
-    if (a.node_selector) list.back()["nodeSelector"] = *a.node_selector;
+  for (const auto& [name, accelerator] : system.accelerators)
+    add_record(list.emplace_back(Json{{"name", name}}), records::kAccelerator, accelerator);
+  return list;
+}
+
+Json capacities_json(const System& system) {
+  Json list = Json::array();
+  for (const auto& [type, capacity] : system.capacities) {
+    Json& json = list.emplace_back(Json{{"type", type}});
+    add_record(json, records::kCapacity, capacity);
+    for (const auto& [kind, purchase] : capacity.purchases)
+      add_record(json["purchase"].emplace_back(Json{{"kind", fleet::name(kind)}}),
+                 records::kPurchase, purchase);
   }
   return list;
 }
@@ -120,15 +121,12 @@ Json models_json(const System& system) {
   Json list = Json::array();
   for (const auto& [name, model] : system.models) {
     if (model.accelerators.empty()) list.push_back({{"name", name}});
-    for (const auto& [accelerator, p] : model.accelerators) {
-      list.push_back({{"name", name},
-                      {"acc", accelerator},
-                      {"accCount", p.accelerators},
-                      {"maxBatchSize", p.max_batch},
-                      {"atTokens", p.at_tokens},
-                      {"perfParms", parameters_json(p)}});
+    for (const auto& [accelerator, performance] : model.accelerators) {
+      Json& json = list.emplace_back(Json{{"name", name}, {"acc", accelerator}});
+      add_record(json, records::kModelEntry, performance);
+      add_record(json["perfParms"] = Json::object(), records::kPerformance, performance);
       if (const auto start = model.starts.find(accelerator); start != model.starts.end())
-        list.back()["start"] = start_json(start->second);
+        json["start"] = json_of(start->second);
     }
   }
   return list;
@@ -137,42 +135,30 @@ Json models_json(const System& system) {
 Json classes_json(const System& system) {
   Json list = Json::array();
   for (const auto& [name, service_class] : system.classes) {
-    Json targets = Json::array();
-    for (const auto& [model, t] : service_class.targets) targets.push_back(target_json(model, t));
-    list.push_back(
-        {{"name", name}, {"priority", service_class.priority}, {"modelTargets", targets}});
+    Json& json = list.emplace_back(Json{{"name", name}});
+    add_record(json, records::kServiceClass, service_class);
+    json["modelTargets"] = Json::array();
+    for (const auto& [model, target] : service_class.targets)
+      json["modelTargets"].push_back(target_json(model, target));
   }
   return list;
 }
 
+/// As allocation_json() for the allocations.
 Json servers_json(const System& system) {
   Json list = Json::array();
-  for (const auto& [name, s] : system.servers) {
-    Json server = {{"name", name},
-                   {"class", s.service_class},
-                   {"model", s.model},
-                   {"keepAccelerator", s.keep_accelerator},
-                   {"minNumReplicas", s.min_replicas},
-                   {"maxBatchSize", s.max_batch},
-                   {"maxQueueSize", s.max_queue},
-                   {"currentAlloc", allocation_json(s.current)}};
-    add_unless(server, "spot", s.spot, false);
-    if (s.desired != Allocation{}) server["desiredAlloc"] = allocation_json(s.desired);
-    if (s.start != Start{}) server["start"] = start_json(s.start);
-    list.push_back(std::move(server));
+  for (const auto& [name, server] : system.servers) {
+    Json& json = list.emplace_back(Json{{"name", name}});
+    add_record(json, records::kServer, server);
+    json["currentAlloc"] = allocation_json(server.current);
+    if (json.contains("desiredAlloc")) json["desiredAlloc"] = allocation_json(server.desired);
   }
   return list;
 }
 
-Json options_json(const Options& o) {
-  Json json = {{"unlimited", o.solver == Solver::unlimited},
-               {"heterogeneous", o.heterogeneous},
-               {"delayedBestEffort", o.delayed_best_effort},
-               {"saturationPolicy", kSaturationNames.name(o.saturation)},
-               {"solver", kSolverNames.name(o.solver)},
-               {"model", kModelNames.name(o.model)}};
-  add_unless(json, "disaggregated", o.disaggregated, false);
-  if (o.power_budget_w) json["powerBudget"] = *o.power_budget_w;
+Json options_json(const Options& options) {
+  Json json = {{"unlimited", options.solver == Solver::unlimited}};
+  add_record(json, records::kOptions, options);
   return json;
 }
 
@@ -293,15 +279,8 @@ std::string whole_dump(Json json) {
 }  // namespace
 
 std::string write_document(const System& system) {
-  Json capacities = Json::array();
-  for (const auto& [type, capacity] : system.capacities) {
-    capacities.push_back({{"type", type}, {"count", capacity.count}});
-    for (const auto& [kind, purchase] : capacity.purchases)
-      capacities.back()["purchase"].push_back(
-          {{"kind", fleet::name(kind)}, {"count", purchase.count}, {"cost", purchase.cost}});
-  }
   return whole_dump({{"acceleratorData", {{"accelerators", accelerators_json(system)}}},
-                     {"capacityData", {{"count", capacities}}},
+                     {"capacityData", {{"count", capacities_json(system)}}},
                      {"modelData", {{"models", models_json(system)}}},
                      {"serviceClassData", {{"serviceClasses", classes_json(system)}}},
                      {"serverData", {{"servers", servers_json(system)}}},
@@ -379,7 +358,7 @@ std::string size_json(const ServerSize& size) {
                      {"server", size.name},
                      {"class", size.server.service_class},
                      {"model", size.server.model},
-                     {"load", load_json(size.server.current.load)},
+                     {"load", json_of(size.server.current.load)},
                      {"targets", target_json(size.server.model, size.target)},
                      {"current", std::move(current)},
                      {"candidates", std::move(candidates)},
