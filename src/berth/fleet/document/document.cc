@@ -263,12 +263,13 @@ Status DocumentReader::read_class(const Place& at) {
 
 Status DocumentReader::read_histogram(const Place& at, LengthHistogram& to) {
   std::vector<LengthHistogram::Bin> bins;
-  BERTH_TRY(read_list(at, [&](const Place& place) -> Status {
+  const auto read_bin = [&](const Place& place) -> Status {
     BERTH_TRY(read_record(place, records::kBin, bins.emplace_back()));
     if (!place.has("tokens") || !place.has("weight"))
       return place.error("expected tokens and a weight");
     return {};
-  }));
+  };
+  BERTH_TRY(read_list(at, read_bin));
   auto made = LengthHistogram::of(std::move(bins));
   if (!made) {
     const std::string& message = made.error().message;
@@ -281,13 +282,13 @@ Status DocumentReader::read_histogram(const Place& at, LengthHistogram& to) {
 /// Into a load that may have lengths already: another mean stretches its histogram, another
 /// variation takes the histogram's place.
 Status DocumentReader::read_entry(const Place& at, Load& to) {
-  const auto histogram = [&](const LengthKeys& keys) {
+  const auto histogram_key = [&](const LengthKeys& keys) {
     return OtherKey{keys.histogram, [&](const Place& place) {
                       return read_histogram(place, to.*keys.histogram_at);
                     }};
   };
-  BERTH_TRY(
-      read_record(at, records::kLoad, to, {histogram(kLengthKeys[0]), histogram(kLengthKeys[1])}));
+  BERTH_TRY(read_record(at, records::kLoad, to,
+                        {histogram_key(kLengthKeys[0]), histogram_key(kLengthKeys[1])}));
   for (const LengthKeys& keys : kLengthKeys) {
     LengthHistogram& histogram = to.*keys.histogram_at;
     double &mean = to.*keys.mean_at, &cv = to.*keys.cv_at;
