@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 
-#include "berth/base/ranges.h"
 #include "berth/base/text.h"
 #include "berth/base/units.h"
 #include "berth/render/cells.h"
@@ -195,10 +194,6 @@ std::string state_in_colour(std::string_view state) {
         state.starts_with(std::string(name) + ","))
       return "\033[" + std::to_string(colour) + "m" + std::string(state) + "\033[0m";
   return std::string(state);
-}
-
-std::string ranges_text(const std::vector<int>& numbers) {
-  return berth::ranges_text(numbers);
 }
 
 }  // namespace berth::render

@@ -84,9 +84,6 @@ std::string to_csv(const Table& table, bool raw);
 /// interrupted yellow. A cause may follow the name: "failed (exit 3)".
 std::string state_in_colour(std::string_view state);
 
-/// Ascending numbers with their ranges, such as "0-3,8".
-std::string ranges_text(const std::vector<int>& numbers);
-
 /// Refers to a result. Through this type, argument-dependent lookup finds the overloads of
 /// to_json() and to_text() in this namespace, wherever the result's type is declared.
 template <typename Result>

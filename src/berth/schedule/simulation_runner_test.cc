@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <ranges>
 
-#include "berth/schedule/simulation_world.h"
+#include "berth/testing/simulation_world.h"
 
 namespace berth::schedule::testing {
 namespace {

@@ -8,8 +8,8 @@
 #include <cstdlib>
 #include <future>
 
-#include "berth/schedule/simulation_world.h"
 #include "berth/testing/schedule.h"
+#include "berth/testing/simulation_world.h"
 
 namespace berth::schedule {
 namespace testing {

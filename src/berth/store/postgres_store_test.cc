@@ -7,9 +7,9 @@
 #include <map>
 #include <thread>
 
-#include "berth/store/cutting_proxy.h"
 #include "berth/store/postgres_session.h"
 #include "berth/store/sqlite_database.h"
+#include "berth/testing/cutting_proxy.h"
 #include "berth/testing/postgres.h"
 #include "berth/testing/store.h"
 

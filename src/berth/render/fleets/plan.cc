@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "berth/base/json_writer.h"
+#include "berth/base/ranges.h"
 #include "berth/base/text.h"
 #include "berth/base/units.h"
 #include "berth/render/fleets/candidates.h"

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "berth/base/json_writer.h"
+#include "berth/base/ranges.h"
 #include "berth/base/text.h"
 #include "berth/base/units.h"
 

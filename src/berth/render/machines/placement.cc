@@ -4,6 +4,7 @@
 
 #include "berth/base/json.h"
 #include "berth/base/json_writer.h"
+#include "berth/base/ranges.h"
 #include "berth/base/units.h"
 
 namespace berth::render {

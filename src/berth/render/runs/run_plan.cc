@@ -1,6 +1,7 @@
 #include "berth/render/runs/run_plan.h"
 
 #include "berth/base/json_writer.h"
+#include "berth/base/ranges.h"
 #include "berth/base/text.h"
 #include "berth/base/units.h"
 #include "berth/render/machines/machine.h"
