@@ -1,7 +1,16 @@
 #include "berth/render/new_file.h"
 
-#include "berth/base/json_writer.h"
+#include "berth/base/record_json.h"
 #include "berth/base/text.h"
+
+namespace berth {
+
+template <>
+inline constexpr auto kRecordOf<engine::NewFile> =
+    Record{"NewFile", "The new file.", version_key(), key("kind", &engine::NewFile::kind),
+           key("file", &engine::NewFile::file)};
+
+}  // namespace berth
 
 namespace berth::render {
 
@@ -11,10 +20,12 @@ std::string to_text(const engine::NewFile& made, const View&) {
                      shell_quote(made.file));
 }
 
+void add_new_file_schemas(JsonWriter& json) {
+  add_schemas<engine::NewFile>(json);
+}
+
 std::string to_json(const engine::NewFile& made) {
-  JsonWriter json;
-  json.object().add("version", 1).add("kind", made.kind).add("file", made.file);
-  return json.end().take() + "\n";
+  return json_line(made);
 }
 
 }  // namespace berth::render

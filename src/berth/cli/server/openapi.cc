@@ -8,11 +8,12 @@
 #include "berth/base/json_writer.h"
 #include "berth/base/text.h"
 #include "berth/fleet/document/format.h"
+#include "berth/render/schemas.h"
 
 namespace berth::cli {
 namespace {
 
-// What answers hold, as the commands print it.
+// What answers hold that have no record, and requests.
 constexpr const char* kSchemas =
 #include "berth/cli/server/schemas.inc"
     ;
@@ -161,9 +162,12 @@ void add_components(JsonWriter& json) {
   json.add("description", "What is wrong, in words.");
   add_content(json, "Error");
   json.end().end();
-  const std::string_view schemas = trim(kSchemas);
-  json.key("schemas").raw(fmt::format("{},\"fleet\":{}}}", schemas.substr(0, schemas.size() - 1),
-                                      trim(fleet_schema())));
+  const auto members = [](std::string_view object) {
+    object = trim(object);
+    return object.substr(1, object.size() - 2);
+  };
+  json.key("schemas").raw(fmt::format("{{{},{},\"fleet\":{}}}", members(kSchemas),
+                                      members(render::schemas_json()), trim(fleet_schema())));
   json.end();
 }
 

@@ -78,8 +78,8 @@ class DocumentReader {
   Status read_value(const Place& at, Value& to) {
     if constexpr (requires { read_into(at, &to); })
       return read_into(at, &to);
-    else if constexpr (requires { names_of(to); })
-      return read_choice(at, names_of(to), to);
+    else if constexpr (kHasNames<Value>)
+      return read_choice(at, kNamesOf<Value>, to);
     else
       return read_entry(at, to);
   }
@@ -139,7 +139,7 @@ class DocumentReader {
   Status read_histogram(const Place& at, LengthHistogram& to);
   template <class Struct>
   Status read_entry(const Place& at, Struct& to) {
-    return read_record(at, record_of(to), to);
+    return read_record(at, kRecordOf<Struct>, to);
   }
   Status read_entry(const Place& at, Transfer& to);
   Status read_entry(const Place& at, Load& to);

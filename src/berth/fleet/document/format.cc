@@ -26,6 +26,11 @@ constexpr MapFormat open(std::string_view name, std::string_view meaning,
   return {name, meaning, keys, nullptr, true};
 }
 
+template <class... Ats>
+constexpr MapFormat open(const Record<Ats...>& record) {
+  return open(record.name, record.meaning, record.formats);
+}
+
 /// The wrappers that other planners' documents have around the lists.
 constexpr std::string_view kAround = "the same within a map";
 constexpr MapFormat kAcceleratorData =
@@ -55,37 +60,21 @@ constexpr KeyFormat kFleetKeys[] = {
 
 }  // namespace
 
-constinit const MapFormat kPowerFormat = open("power", "A power curve.", records::kPower.formats);
-constinit const MapFormat kAcceleratorFormat =
-    open("accelerator", "One or several GPUs that a replica takes as one.",
-         records::kAccelerator.formats);
-constinit const MapFormat kPurchaseFormat =
-    open("purchase", "Capacity with the same price.", records::kPurchase.formats);
-constinit const MapFormat kCapacityFormat =
-    open("capacity", "How many of a type are available.", records::kCapacity.formats);
-constinit const MapFormat kTransferFormat =
-    open("transfer", "The time to transfer a prompt's cache between replicas.",
-         records::kTransfer.formats);
-constinit const MapFormat kPerformanceFormat =
-    open("perfParms", "The duration of a replica's step.", records::kPerformance.formats);
-constinit const MapFormat kModelFormat =
-    open("model", "A model on an accelerator.", records::kModelEntry.formats);
-constinit const MapFormat kTargetFormat =
-    open("target", "The targets of a service class.", records::kTarget.formats);
-constinit const MapFormat kClassFormat =
-    open("class", "A service class.", records::kServiceClass.formats);
-constinit const MapFormat kBinFormat =
-    open("bin", "Requests of one length.", records::kBin.formats);
-constinit const MapFormat kLoadFormat =
-    open("load", "The load of a server.", records::kLoad.formats);
-constinit const MapFormat kAllocationFormat =
-    open("allocation", "Replicas on an accelerator.", records::kAllocation.formats);
-constinit const MapFormat kStartFormat =
-    open("start", "The start of a replica.", records::kStart.formats);
-constinit const MapFormat kServerFormat =
-    open("server", "A server of a model.", records::kServer.formats);
-constinit const MapFormat kOptimizerFormat =
-    open("optimizer", "Options of the planner.", records::kOptions.formats);
+constinit const MapFormat kPowerFormat = open(records::kPower);
+constinit const MapFormat kAcceleratorFormat = open(records::kAccelerator);
+constinit const MapFormat kPurchaseFormat = open(records::kPurchase);
+constinit const MapFormat kCapacityFormat = open(records::kCapacity);
+constinit const MapFormat kTransferFormat = open(records::kTransfer);
+constinit const MapFormat kPerformanceFormat = open(records::kPerformance);
+constinit const MapFormat kModelFormat = open(records::kModelEntry);
+constinit const MapFormat kTargetFormat = open(records::kTarget);
+constinit const MapFormat kClassFormat = open(records::kServiceClass);
+constinit const MapFormat kBinFormat = open(records::kBin);
+constinit const MapFormat kLoadFormat = open(records::kLoad);
+constinit const MapFormat kAllocationFormat = open(records::kAllocation);
+constinit const MapFormat kStartFormat = open(records::kStart);
+constinit const MapFormat kServerFormat = open(records::kServer);
+constinit const MapFormat kOptimizerFormat = open(records::kOptions);
 constinit const MapFormat kSystemFormat =
     open("system", "The parts of a fleet.", std::span(kFleetKeys).subspan(1));
 constinit const MapFormat kFleetFormat = open(

@@ -32,12 +32,17 @@ inline constexpr ValueFormat kCount = f::whole(0, kMostUnits);
 inline constexpr ValueFormat kWords = f::list_of(kText);
 inline constexpr ValueFormat kTexts = f::entries_of(kText);
 
-inline constexpr Record kPower{key("idle", &Power::idle_w, kFigure, "watts without load", "0"),
+inline constexpr Record kPower{"power",
+                               "A power curve.",
+                               key("idle", &Power::idle_w, kFigure, "watts without load", "0"),
                                key("full", &Power::full_w, kFigure, "watts at full use", "0"),
                                key("midPower", &Power::mid_w, kFigure, "watts at midUtil", "0"),
                                key("midUtil", &Power::mid_utilisation, f::number(0, 1),
                                    "the bend of the power curve, as a fraction of full use", "0")};
 inline constexpr Record kAccelerator{
+    "accelerator",
+    "One or several GPUs that a replica takes as one.",
+
     required_key("name", kText, "its name in servers and performance data"),
     key("type", &Accelerator::type, kText, "the type whose capacity it takes", "its name"),
     key("multiplicity", &Accelerator::multiplicity, f::whole(1, kMostCount),
@@ -51,20 +56,29 @@ inline constexpr Record kAccelerator{
     key("nodeSelector", &Accelerator::node_selector, kTexts,
         "labels of the nodes of Kubernetes that have it", "none")};
 inline constexpr Record kPurchase{
+    "purchase", "Capacity with the same price.",
+
     required_key("kind", f::one_of(kPurchaseNames.all()), "the kind of purchase"),
     key("count", &Purchase::count, kCount, "the number of units", "0"),
     required_key("cost", &Purchase::cost, kMoney, "cents an hour for a unit")};
 inline constexpr ValueFormat kPurchaseValue = f::map_of(kPurchaseFormat);
 inline constexpr Record kCapacity{
+    "capacity", "How many of a type are available.",
+
     required_key("type", kText, "the type of accelerators"),
     key("count", &Capacity::count, kCount, "the number of available units",
         "the sum of its kinds of purchase"),
     other_key("purchase", f::list_of(kPurchaseValue), "the units of each kind of purchase",
               "priced by the accelerator's cost")};
 inline constexpr Record kTransfer{
+    "transfer", "The time to transfer a prompt's cache between replicas.",
+
     key("fixed", &Transfer::fixed_ms, kTime, "ms a request", "0"),
     key("perToken", &Transfer::per_token_ms, kTime, "ms a token of the prompt", "0")};
 inline constexpr Record kPerformance{
+    "perfParms",
+    "The duration of a replica's step.",
+
     key("alpha", &Performance::alpha_ms, kTime, "ms of a step", "0"),
     key("beta", &Performance::beta_ms, kTime, "ms of a step for each request that decodes", "0"),
     key("gamma", &Performance::gamma_ms, kTime, "ms of a step for each token of context", "0"),
@@ -77,6 +91,9 @@ inline constexpr Record kPerformance{
     key("transfer", &Performance::transfer, f::map_of(kTransferFormat),
         "from a replica that prefills to one that decodes", "none")};
 inline constexpr Record kModelEntry{
+    "model",
+    "A model on an accelerator.",
+
     required_key("name", kText, "the model"),
     other_key("acc", kText, "the accelerator of these measurements"),
     key("accCount", &Performance::accelerators, f::whole(0, 1000),
@@ -88,6 +105,9 @@ inline constexpr Record kModelEntry{
     other_key("perfParms", f::map_of(kPerformanceFormat), "the duration of a step", "0 ms"),
     other_key("start", f::map_of(kStartFormat), "how a replica is started on this accelerator")};
 inline constexpr Record kTarget{
+    "target",
+    "The targets of a service class.",
+
     required_key("model", kText, "the model"),
     key("slo-itl", &Target::itl_ms, kFigure, "ms between two tokens, on average", "no target"),
     key("slo-ttft", &Target::ttft_ms, kFigure, "ms to the first token, on average", "no target"),
@@ -110,11 +130,14 @@ inline constexpr Record kTarget{
                "ms between two tokens, of 99 %", "no target")};
 inline constexpr ValueFormat kTargetValue = f::map_of(kTargetFormat);
 inline constexpr Record kServiceClass{
+    "class", "A service class.",
+
     required_key("name", kText, "its name in servers"),
     key("priority", &ServiceClass::priority, f::whole(1, kLowestPriority), "1 is served first",
         "100"),
     other_key("modelTargets", f::list_of(kTargetValue), "the targets of this class", "none")};
-inline constexpr Record kBin{required_key("tokens", &LengthHistogram::Bin::tokens,
+inline constexpr Record kBin{"bin", "Requests of one length.",
+                             required_key("tokens", &LengthHistogram::Bin::tokens,
                                           f::number_between(0), "the length of these requests"),
                              required_key("weight", &LengthHistogram::Bin::weight, f::number(0),
                                           "the number of requests, in any unit")};
@@ -122,6 +145,9 @@ inline constexpr ValueFormat kBinValue = f::map_of(kBinFormat);
 inline constexpr ValueFormat kHistogramValue = f::list_of(kBinValue, 1);
 inline constexpr std::string_view kByHistogram = "from the histogram; otherwise 0";
 inline constexpr Record kLoad{
+    "load",
+    "The load of a server.",
+
     key("arrivalRate", &Load::arrivals_per_min, kFigure, "requests a minute", "0"),
     key("throughput", &Load::throughput, f::number(), "written by other planners; not read"),
     sparse_key("arrivalCv", &Load::arrival_cv, kVariation,
@@ -140,6 +166,9 @@ inline constexpr Record kLoad{
               "from the mean and the variation")};
 inline constexpr ValueFormat kPartValue = f::map_of(kAllocationFormat);
 inline constexpr Record kAllocation{
+    "allocation",
+    "Replicas on an accelerator.",
+
     key("accelerator", &Allocation::accelerator, kText, "the accelerator", "none"),
     sparse_key("role", &Allocation::role, f::one_of(kRoleNames.all()),
                "the role of a part's replicas", "whole"),
@@ -157,6 +186,9 @@ inline constexpr Record kAllocation{
     sparse_key("parts", &Allocation::parts, f::list_of(kPartValue),
                "the parts of a mix, or of separate prefill and decode", "none")};
 inline constexpr Record kStart{
+    "start",
+    "The start of a replica.",
+
     sparse_key("image", &Start::image, kText, "the image of its container", "none"),
     sparse_key("command", &Start::command, kWords, "the program and its words", "the image's"),
     sparse_key("args", &Start::args, kWords, "the arguments", "none"),
@@ -168,6 +200,9 @@ inline constexpr Record kStart{
     sparse_key("memSize", &Start::memory_gb, f::number(0, kMostGigabytes),
                "GB of memory of a replica", "no limit")};
 inline constexpr Record kServer{
+    "server",
+    "A server of a model.",
+
     required_key("name", kText, "the name of the server"),
     key("class", &Server::service_class, kText, "its service class", "Free"),
     key("model", &Server::model, kText, "the model that it serves"),
@@ -186,6 +221,9 @@ inline constexpr Record kServer{
     sparse_key("start", &Server::start, f::map_of(kStartFormat), "how a replica is started",
                "the model's")};
 inline constexpr Record kOptions{
+    "optimizer",
+    "Options of the planner.",
+
     other_key("unlimited", f::flag(), "whether to ignore capacity", "false"),
     key("heterogeneous", &Options::heterogeneous, f::flag(),
         "whether a server may have several accelerators", "false"),
@@ -204,6 +242,9 @@ inline constexpr Record kOptions{
     key("model", &Options::model, f::one_of(kModelNames.all()), "the model of a replica's queue",
         "calibrated")};
 inline constexpr Record kSizeQuestion{
+    "SizeQuestion",
+    "What to size.",
+
     key("accelerator", &SizeQuestion::accelerator, kText, "only this accelerator"),
     key("numReplicas", &SizeQuestion::replicas, kReplicas, "replicas"),
     other_key("load", f::map_of(kLoadFormat), "what differs from the server's load"),
@@ -211,38 +252,28 @@ inline constexpr Record kSizeQuestion{
 
 }  // namespace berth::fleet::records
 
-namespace berth::fleet {
+namespace berth {
 
-constexpr const auto& record_of(const Power&) {
-  return records::kPower;
-}
-constexpr const auto& record_of(const Transfer&) {
-  return records::kTransfer;
-}
-constexpr const auto& record_of(const Load&) {
-  return records::kLoad;
-}
-constexpr const auto& record_of(const Allocation&) {
-  return records::kAllocation;
-}
-constexpr const auto& record_of(const Start&) {
-  return records::kStart;
-}
+template <>
+inline constexpr const auto& kRecordOf<fleet::Power> = fleet::records::kPower;
+template <>
+inline constexpr const auto& kRecordOf<fleet::Transfer> = fleet::records::kTransfer;
+template <>
+inline constexpr const auto& kRecordOf<fleet::Load> = fleet::records::kLoad;
+template <>
+inline constexpr const auto& kRecordOf<fleet::Allocation> = fleet::records::kAllocation;
+template <>
+inline constexpr const auto& kRecordOf<fleet::Start> = fleet::records::kStart;
 
-constexpr const auto& names_of(StepForm) {
-  return kFormNames;
-}
-constexpr const auto& names_of(Role) {
-  return kRoleNames;
-}
-constexpr const auto& names_of(Saturation) {
-  return kSaturationNames;
-}
-constexpr const auto& names_of(Solver) {
-  return kSolverNames;
-}
-constexpr const auto& names_of(QueueModel) {
-  return kModelNames;
-}
+template <>
+inline constexpr const auto& kNamesOf<fleet::StepForm> = fleet::kFormNames;
+template <>
+inline constexpr const auto& kNamesOf<fleet::Role> = fleet::kRoleNames;
+template <>
+inline constexpr const auto& kNamesOf<fleet::Saturation> = fleet::kSaturationNames;
+template <>
+inline constexpr const auto& kNamesOf<fleet::Solver> = fleet::kSolverNames;
+template <>
+inline constexpr const auto& kNamesOf<fleet::QueueModel> = fleet::kModelNames;
 
-}  // namespace berth::fleet
+}  // namespace berth

@@ -58,11 +58,11 @@ template <class Value>
 Json json_of(const Value& value) {
   if constexpr (requires { value.has_value(); }) {
     return value ? json_of(*value) : Json();
-  } else if constexpr (requires { names_of(value); }) {
-    return names_of(value).name(value);
-  } else if constexpr (requires { record_of(value); }) {
+  } else if constexpr (kHasNames<Value>) {
+    return kNamesOf<Value>.name(value);
+  } else if constexpr (kHasRecord<Value>) {
     Json json = Json::object();
-    add_record(json, record_of(value), value);
+    add_record(json, kRecordOf<Value>, value);
     if constexpr (std::is_same_v<Value, Load>)
       for (const LengthKeys& keys : kLengthKeys) add_histogram(json, keys, value);
     return json;

@@ -2,11 +2,169 @@
 
 #include <algorithm>
 
-#include "berth/base/json_writer.h"
+#include "berth/base/record_json.h"
 #include "berth/base/text.h"
 #include "berth/base/units.h"
 
+namespace berth {
+
+template <>
+inline constexpr std::string_view kSchemaNameOf<Resources> = "Amounts";
+
+template <>
+inline constexpr auto kRecordOf<engine::ListedCluster> =
+    Record{"Cluster",
+           "A configured cluster.",
+           key("name", &engine::ListedCluster::name),
+           key("kind", &engine::ListedCluster::kind),
+           key("lease_ms", [](const auto& cluster) { return to_ms(cluster.lease); }),
+           sparse_key("error", error_of<&engine::ListedCluster::checked>)};
+template <>
+inline constexpr auto kRecordOf<engine::ListedClusters> =
+    Record{"Clusters", "The configured clusters.", version_key(),
+           key("clusters", &engine::ListedClusters::clusters)};
+template <>
+inline constexpr auto kRecordOf<engine::RemovedClusters> = Record{
+    "RemovedClusters", "The removed clusters.", version_key(),
+    key("removed", &engine::RemovedClusters::names), key("file", &engine::RemovedClusters::file)};
+
+template <>
+inline constexpr auto kRecordOf<agent::Holder> =
+    Record{"HostHolder", "Who uses a part of a host, or waits for one.",
+           key("what", &agent::Holder::label), key("resources", &agent::Holder::resources),
+           key("waits", &agent::Holder::waiting)};
+template <auto kMember>
+inline constexpr auto offered = if_present<&engine::HostProbed::offer, kMember>;
+template <>
+inline constexpr auto kRecordOf<engine::HostProbed> = Record{
+    "ProbedHost",
+    "A host with its free resources, or the error.",
+    key("cluster", &engine::HostProbed::cluster),
+    key("host", &engine::HostProbed::host),
+    sparse_key("error", error_of<&engine::HostProbed::offer>),
+    sparse_key("name", offered<&agent::MachineOffer::host>),
+    sparse_key("system", offered<&agent::MachineOffer::system>),
+    sparse_key("free", offered<inner<&agent::MachineOffer::free, &machine::Block::resources>>),
+    sparse_key("total", offered<inner<&agent::MachineOffer::total, &machine::Block::resources>>),
+    sparse_key("devices", offered<&agent::MachineOffer::devices>),
+    sparse_key("holders", offered<&agent::MachineOffer::holders>)};
+
+template <>
+inline constexpr auto kRecordOf<remote::SlurmGpus> =
+    Record{"SlurmGpus", "The GPUs of a partition, by type.", key("type", &remote::SlurmGpus::type),
+           key("count", &remote::SlurmGpus::count)};
+template <>
+inline constexpr auto kRecordOf<remote::SlurmPartition> = Record{
+    "SlurmPartition",
+    "A partition of a Slurm cluster.",
+    key("name", &remote::SlurmPartition::name),
+    key("standard", &remote::SlurmPartition::standard),
+    key("open", &remote::SlurmPartition::open),
+    key("time_limit_s",
+        [](const auto& partition) {
+          return partition.longest ? std::optional(to_ms(*partition.longest) / 1000) : std::nullopt;
+        }),
+    key("nodes", &remote::SlurmPartition::nodes),
+    key("idle", &remote::SlurmPartition::idle),
+    key("down", &remote::SlurmPartition::down),
+    key("free", &remote::SlurmPartition::free),
+    key("total", &remote::SlurmPartition::total),
+    key("gpus", &remote::SlurmPartition::gpus)};
+template <>
+inline constexpr auto kRecordOf<engine::SlurmProbed> =
+    Record{"ProbedSlurm", "The partitions of a Slurm cluster, or the error.",
+           key("cluster", &engine::SlurmProbed::cluster),
+           sparse_key("error", error_of<&engine::SlurmProbed::status>),
+           sparse_key("partitions", [](const auto& probed) {
+             return probed.partitions ? std::optional(*probed.partitions) : std::nullopt;
+           })};
+
+template <>
+inline constexpr auto kRecordOf<remote::Ec2Found> =
+    Record{"Ec2Instance",
+           "An instance of a run.",
+           key("id", &remote::Ec2Found::id),
+           key("run", &remote::Ec2Found::run),
+           key("type", &remote::Ec2Found::type),
+           key("state", &remote::Ec2Found::state),
+           key("address", &remote::Ec2Found::address)};
+template <>
+inline constexpr auto kRecordOf<remote::Ec2Permission> =
+    Record{"Ec2Permission", "Whether the credentials allow an action, or why not.",
+           key("action", &remote::Ec2Permission::action),
+           key("allowed", [](const auto& one) { return one.allowed.has_value(); }),
+           key("why", [](const auto& one) {
+             return one.allowed ? std::string() : one.allowed.error().message;
+           })};
+template <>
+inline constexpr auto kRecordOf<engine::Ec2Probed> =
+    Record{"ProbedEc2", "The permissions and the instances on EC2.",
+           key("cluster", &engine::Ec2Probed::cluster),
+           key("permissions", &engine::Ec2Probed::permissions),
+           key("instances", &engine::Ec2Probed::instances)};
+
+using ClusterError = std::pair<std::string, Error>;
+template <>
+inline constexpr auto kRecordOf<ClusterError> = Record{
+    "ClusterError", "Why a cluster could not be asked.", key("cluster", &ClusterError::first),
+    key("error", inner<&ClusterError::second, &Error::message>)};
+template <>
+inline constexpr auto kRecordOf<engine::ProbedClusters> =
+    Record{"ProbedClusters",
+           "The answers of clusters, and the errors of those that could not be asked.",
+           version_key(),
+           key("hosts", &engine::ProbedClusters::hosts),
+           key("ec2", &engine::ProbedClusters::ec2),
+           key("slurm", &engine::ProbedClusters::slurm),
+           key("errors", &engine::ProbedClusters::errors)};
+
+template <auto kMember>
+inline constexpr auto cleaned = if_present<&remote::HostCleaned::cleaned, kMember>;
+template <>
+inline constexpr auto kRecordOf<remote::HostCleaned> = Record{
+    "CleanedHost",
+    "The files removed from a host, or the error.",
+    key("host", &remote::HostCleaned::host),
+    sparse_key("error", error_of<&remote::HostCleaned::cleaned>),
+    sparse_key("leases", cleaned<&agent::Cleaned::leases>),
+    sparse_key("objects", cleaned<&agent::Cleaned::objects>),
+    sparse_key("bytes", cleaned<[](const auto& of) { return of.lease_bytes + of.object_bytes; }>)};
+template <>
+inline constexpr auto kRecordOf<engine::CleanedClusters> =
+    Record{"CleanedClusters",
+           "The files removed from hosts, and the instances ended on EC2.",
+           version_key(),
+           key("dry_run", &engine::CleanedClusters::dry_run),
+           key("hosts", &engine::CleanedClusters::hosts),
+           key("ended", &engine::CleanedClusters::ended)};
+
+}  // namespace berth
+
 namespace berth::render {
+
+void add_cluster_schemas(JsonWriter& json) {
+  add_schemas<engine::ListedCluster, engine::ListedClusters, engine::RemovedClusters, agent::Holder,
+              engine::HostProbed, remote::SlurmGpus, remote::SlurmPartition, engine::SlurmProbed,
+              remote::Ec2Found, remote::Ec2Permission, engine::Ec2Probed, ClusterError,
+              engine::ProbedClusters, remote::HostCleaned, engine::CleanedClusters>(json);
+}
+
+std::string to_json(const engine::ListedClusters& all) {
+  return json_line(all);
+}
+
+std::string to_json(const engine::RemovedClusters& removed) {
+  return json_line(removed);
+}
+
+std::string to_json(const engine::ProbedClusters& all) {
+  return json_line(all);
+}
+
+std::string to_json(const engine::CleanedClusters& all) {
+  return json_line(all);
+}
+
 namespace {
 
 std::string amounts_text(const Resources& free, const Resources& total) {
@@ -46,41 +204,11 @@ std::string limit(const remote::SlurmPartition& partition) {
   return partition.longest ? format_duration(*partition.longest) : "none";
 }
 
-template <typename Each>
-void add_list(JsonWriter& json, std::string_view name, const std::vector<Each>& all) {
-  json.key(name).array();
-  for (const auto& one : all) json.raw(to_json(one));
-  json.end();
-}
-
 std::string no_clusters(const std::string& file) {
   return fmt::format("no clusters in {}; see berth cluster --help\n", file);
 }
 
 }  // namespace
-
-std::string to_json(const remote::Ec2Found& one) {
-  return JsonWriter()
-      .object()
-      .add("id", one.id)
-      .add("run", one.run)
-      .add("type", one.type)
-      .add("state", one.state)
-      .add("address", one.address)
-      .end()
-      .take();
-}
-
-std::string to_json(const remote::HostCleaned& of) {
-  JsonWriter json;
-  json.object().add("host", of.host);
-  if (!of.cleaned) return json.add("error", of.cleaned.error().message).end().take();
-  return json.add("leases", of.cleaned->leases)
-      .add("objects", of.cleaned->objects)
-      .add("bytes", of.cleaned->lease_bytes + of.cleaned->object_bytes)
-      .end()
-      .take();
-}
 
 std::string to_text(const std::vector<engine::HostProbed>& probed, const View& view) {
   Table table(
@@ -98,25 +226,6 @@ std::string to_text(const std::vector<engine::HostProbed>& probed, const View& v
                gpus_text(offer->devices), offer->system, join(holders, ", ")});
   }
   return (table.empty() ? "" : to_text(table, view)) + errors;
-}
-
-std::string to_json(const engine::HostProbed& probed) {
-  const auto& offer = probed.offer;
-  JsonWriter json;
-  json.object().add("cluster", probed.cluster).add("host", probed.host);
-  if (!offer) return json.add("error", offer.error().message).end().take();
-  json.add("name", offer->host).add("system", offer->system);
-  json.key("free").raw(to_json(offer->free.resources));
-  json.key("total").raw(to_json(offer->total.resources));
-  json.key("devices").list(offer->devices).key("holders").array();
-  for (const auto& holder : offer->holders)
-    json.object()
-        .add("what", holder.label)
-        .key("resources")
-        .raw(to_json(holder.resources))
-        .add("waits", holder.waiting)
-        .end();
-  return json.end().end().take();
 }
 
 std::string to_text(const engine::SlurmProbed& probed, const View& view) {
@@ -146,26 +255,6 @@ std::string to_text(const engine::SlurmProbed& probed, const View& view) {
   return to_text(table, view) + error;
 }
 
-std::string to_json(const engine::SlurmProbed& probed) {
-  JsonWriter json;
-  json.object().add("cluster", probed.cluster);
-  if (const Status status = probed.status(); !status) json.add("error", status.error().message);
-  if (!probed.partitions) return json.end().take();
-  json.key("partitions").array();
-  for (const auto& each : *probed.partitions) {
-    json.object().add("name", each.name).add("standard", each.standard).add("open", each.open);
-    json.key("time_limit_s");
-    each.longest ? json.value(to_ms(*each.longest) / 1000) : json.raw("null");
-    json.add("nodes", each.nodes).add("idle", each.idle).add("down", each.down);
-    json.key("free").raw(to_json(each.free)).key("total").raw(to_json(each.total));
-    json.key("gpus").array();
-    for (const auto& [type, count] : each.gpus)
-      json.object().add("type", type).add("count", count).end();
-    json.end().end();
-  }
-  return json.end().end().take();
-}
-
 std::string to_text(const engine::Ec2Probed& probed, const View& view) {
   Table may({"cluster", "EC2 action", {"allowed", Column::kCut}});
   for (const auto& one : probed.permissions)
@@ -174,32 +263,6 @@ std::string to_text(const engine::Ec2Probed& probed, const View& view) {
   for (const auto& one : probed.instances)
     runs.add({one.id, one.run, one.type, one.state, one.address});
   return to_text(may, view) + (runs.empty() ? "" : to_text(runs, view));
-}
-
-std::string to_json(const engine::Ec2Probed& probed) {
-  JsonWriter json;
-  json.object().add("cluster", probed.cluster).key("permissions").array();
-  for (const auto& one : probed.permissions)
-    json.object()
-        .add("action", one.action)
-        .add("allowed", one.allowed.has_value())
-        .add("why", one.allowed ? "" : one.allowed.error().message)
-        .end();
-  json.end().key("instances").array();
-  for (const auto& one : probed.instances) json.raw(to_json(one));
-  return json.end().end().take();
-}
-
-std::string to_json(const engine::ProbedClusters& all) {
-  JsonWriter json;
-  json.object().add("version", 1);
-  add_list(json, "hosts", all.hosts);
-  add_list(json, "ec2", all.ec2);
-  add_list(json, "slurm", all.slurm);
-  json.key("errors").array();
-  for (const auto& [cluster, error] : all.errors)
-    json.object().add("cluster", cluster).add("error", error.message).end();
-  return json.end().end().take() + "\n";
 }
 
 std::string to_text(const engine::ProbedClusters& all, const View& view) {
@@ -211,14 +274,6 @@ std::string to_text(const engine::ProbedClusters& all, const View& view) {
   for (const auto& [cluster, error] : all.errors)
     text += fmt::format("{}: {}\n", cluster, error.message);
   return text;
-}
-
-std::string to_json(const engine::CleanedClusters& all) {
-  JsonWriter json;
-  json.object().add("version", 1).add("dry_run", all.dry_run);
-  add_list(json, "hosts", all.hosts);
-  add_list(json, "ended", all.ended);
-  return json.end().take() + "\n";
 }
 
 std::string to_text(const engine::CleanedClusters& all, const View& view) {
@@ -234,18 +289,6 @@ std::string to_text(const engine::CleanedClusters& all, const View& view) {
   std::string text = (table.empty() ? "" : to_text(table, view)) + errors;
   for (const auto& one : all.ended) text += fmt::format("ended {} of {}\n", one.id, one.run);
   return text.empty() ? "nothing was left\n" : text;
-}
-
-std::string to_json(const engine::ListedClusters& all) {
-  JsonWriter json;
-  json.object().add("version", 1).key("clusters").array();
-  for (const auto& entry : all.clusters) {
-    json.object().add("name", entry.name).add("kind", entry.kind);
-    json.add("lease_ms", to_ms(entry.lease));
-    if (!entry.checked) json.add("error", entry.checked.error().message);
-    json.end();
-  }
-  return json.end().end().take() + "\n";
 }
 
 std::string to_text(const engine::ListedClusters& all, const View& view) {
@@ -267,12 +310,6 @@ std::string to_text(const engine::AddedCluster& added, const View&) {
   const std::size_t count = added.hosts.size();
   return fmt::format("added cluster '{0}' ({1} host{2}) to {3}; test it: berth cluster probe {0}\n",
                      added.name, count, count == 1 ? "" : "s", added.file);
-}
-
-std::string to_json(const engine::RemovedClusters& removed) {
-  JsonWriter json;
-  json.object().add("version", 1).key("removed").list(removed.names).add("file", removed.file);
-  return json.end().take() + "\n";
 }
 
 std::string to_text(const engine::RemovedClusters& removed, const View&) {

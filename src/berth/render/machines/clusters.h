@@ -4,10 +4,14 @@
 #include <string>
 #include <vector>
 
+#include "berth/base/json_writer.h"
 #include "berth/engine/machines/clusters.h"
 #include "berth/render/table.h"
 
 namespace berth::render {
+
+/// Adds the JSON Schemas of the results below to an object.
+void add_cluster_schemas(JsonWriter& json);
 
 std::string to_json(const engine::ListedClusters& all);
 std::string to_text(const engine::ListedClusters& all, const View& view);
@@ -15,15 +19,9 @@ std::string to_text(const engine::ListedClusters& all, const View& view);
 std::string to_json(const engine::ProbedClusters& all);
 std::string to_text(const engine::ProbedClusters& all, const View& view);
 
-std::string to_json(const remote::Ec2Found& one);
-std::string to_json(const remote::HostCleaned& of);
-
-std::string to_json(const engine::HostProbed& probed);
 /// A table; "" for no hosts. Errors follow it.
 std::string to_text(const std::vector<engine::HostProbed>& probed, const View& view = {});
-std::string to_json(const engine::SlurmProbed& probed);
 std::string to_text(const engine::SlurmProbed& probed, const View& view = {});
-std::string to_json(const engine::Ec2Probed& probed);
 std::string to_text(const engine::Ec2Probed& probed, const View& view = {});
 
 std::string to_json(const engine::AddedCluster& added);

@@ -1,6 +1,26 @@
 #include "berth/render/machines/examination.h"
 
-#include "berth/base/json_writer.h"
+#include "berth/base/record_json.h"
+
+namespace berth {
+
+template <>
+inline constexpr const auto& kNamesOf<engine::Finding::State> = engine::kFindingStates;
+template <>
+inline constexpr auto kRecordOf<engine::Finding> =
+    Record{"Finding",
+           "What was found about one topic, and what to do.",
+           key("topic", &engine::Finding::topic),
+           key("state", &engine::Finding::state),
+           key("found", &engine::Finding::found),
+           key("advice", &engine::Finding::advice)};
+template <>
+inline constexpr auto kRecordOf<engine::Examination> =
+    Record{"Examination", "What this installation lets Berth do, and what to do about the rest.",
+           version_key(), key("faults", &engine::Examination::faults),
+           key("findings", &engine::Examination::findings)};
+
+}  // namespace berth
 
 namespace berth::render {
 
@@ -17,17 +37,12 @@ std::string to_text(const engine::Examination& examination, const View&) {
                                : fmt::format("{} things to do\n", faults));
 }
 
+void add_examination_schemas(JsonWriter& json) {
+  add_schemas<engine::Finding, engine::Examination>(json);
+}
+
 std::string to_json(const engine::Examination& examination) {
-  JsonWriter json;
-  json.object().add("version", 1).add("faults", examination.faults()).key("findings").array();
-  for (const auto& finding : examination.findings)
-    json.object()
-        .add("topic", finding.topic)
-        .add("state", engine::kFindingStates.name(finding.state))
-        .add("found", finding.found)
-        .add("advice", finding.advice)
-        .end();
-  return json.end().end().take() + "\n";
+  return json_line(examination);
 }
 
 }  // namespace berth::render

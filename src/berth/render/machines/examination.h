@@ -3,10 +3,14 @@
 
 #include <string>
 
+#include "berth/base/json_writer.h"
 #include "berth/engine/machines/examination.h"
 #include "berth/render/table.h"
 
 namespace berth::render {
+
+/// Adds the JSON Schemas of the results below to an object.
+void add_examination_schemas(JsonWriter& json);
 
 /// A line for each finding, followed by what to do.
 std::string to_text(const engine::Examination& examination, const View& view);

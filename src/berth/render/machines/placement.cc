@@ -1,11 +1,43 @@
 #include "berth/render/machines/placement.h"
 
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "berth/base/json.h"
-#include "berth/base/json_writer.h"
 #include "berth/base/ranges.h"
+#include "berth/base/record_json.h"
 #include "berth/base/units.h"
+
+namespace berth {
+
+template <>
+inline constexpr auto kRecordOf<engine::PlacementReport::Alternative> =
+    Record{"OtherPlacement", "GPUs with a better score under another policy.",
+           key("devices", &engine::PlacementReport::Alternative::devices),
+           key("score", &engine::PlacementReport::Alternative::score)};
+template <>
+inline constexpr auto kRecordOf<engine::PlacementReport> =
+    Record{"Placement",
+           "The GPUs that a job would get, and their score.",
+           version_key(),
+           key("devices", &engine::PlacementReport::devices),
+           key("uuids", &engine::PlacementReport::uuids),
+           key("policy", &engine::PlacementReport::policy),
+           key("objective", &engine::PlacementReport::objective),
+           key("score", &engine::PlacementReport::score),
+           key("partition_score", &engine::PlacementReport::partition_score),
+           key("exact", &engine::PlacementReport::exact),
+           key("bound", &engine::PlacementReport::bound),
+           key("alternative", &engine::PlacementReport::alternative),
+           key(
+               "remaining",
+               [](const auto& report) {
+                 return std::map(report.remaining.begin(), report.remaining.end());
+               },
+               "The best score among the remaining GPUs, by their number."),
+           sparse_key("held", &engine::PlacementReport::held)};
+
+}  // namespace berth
 
 namespace berth::render {
 namespace {
@@ -25,12 +57,6 @@ const std::vector<Field<topology::Device>> kDeviceFields{
      [](const auto& device) { return device.numa >= 0 ? fmt::format("{}", device.numa) : "-"; }},
     {"health", health_text},
     {"UUID", [](const auto& device) { return device.uuid; }}};
-
-JsonWriter& add_score(JsonWriter& json, std::string_view name,
-                      const std::optional<std::int64_t>& score) {
-  json.key(name);
-  return score ? json.value(*score) : json.raw("null");
-}
 
 }  // namespace
 
@@ -76,23 +102,12 @@ std::string to_text(const engine::PlacementReport& report, const View&) {
   return text;
 }
 
+void add_placement_schemas(JsonWriter& json) {
+  add_schemas<engine::PlacementReport::Alternative, engine::PlacementReport>(json);
+}
+
 std::string to_json(const engine::PlacementReport& report) {
-  JsonWriter json;
-  json.object().add("version", 1).key("devices").list(report.devices);
-  json.key("uuids").list(report.uuids).add("policy", report.policy);
-  json.add("objective", report.objective).add("score", report.score);
-  add_score(json, "partition_score", report.partition_score);
-  json.add("exact", report.exact).add("bound", report.bound).key("alternative");
-  if (const auto& other = report.alternative)
-    json.object().key("devices").list(other->devices).add("score", other->score).end();
-  else
-    json.raw("null");
-  json.key("remaining").object();
-  for (const auto& [count, score] : report.remaining)
-    add_score(json, fmt::format("{}", count), score);
-  json.end();
-  if (report.held) json.key("held").list(*report.held);
-  return json.end().take() + "\n";
+  return json_line(report);
 }
 
 }  // namespace berth::render

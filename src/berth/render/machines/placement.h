@@ -3,10 +3,14 @@
 
 #include <string>
 
+#include "berth/base/json_writer.h"
 #include "berth/engine/machines/placement.h"
 #include "berth/render/table.h"
 
 namespace berth::render {
+
+/// Adds the JSON Schemas of the results below to an object.
+void add_placement_schemas(JsonWriter& json);
 
 std::string to_text(const topology::Topology& topology, const View& view);
 /// {"version":1,"topology":{…},"islands":[[indices]]}.

@@ -1,7 +1,34 @@
 #include "berth/render/runs/cache.h"
 
-#include "berth/base/json_writer.h"
+#include "berth/base/record_json.h"
 #include "berth/base/units.h"
+
+namespace berth {
+
+template <>
+inline constexpr auto kRecordOf<fileset::Damage> =
+    Record{"Damage", "A damaged entry of the cache.", key("object", &fileset::Damage::object),
+           key("what", &fileset::Damage::what)};
+template <>
+inline constexpr auto kRecordOf<run::Collected> =
+    Record{"CollectedEntries", "What was removed.", key("results", &run::Collected::results),
+           key("objects", inner<&run::Collected::objects, &fileset::Usage::objects>),
+           key("bytes", inner<&run::Collected::objects, &fileset::Usage::bytes>)};
+template <auto kMember>
+inline constexpr auto used = inner<&engine::CacheReport::usage, kMember>;
+template <>
+inline constexpr auto kRecordOf<engine::CacheReport> =
+    Record{"Cache",
+           "What the cache of flows contains.",
+           version_key(),
+           key("results", &engine::CacheReport::results),
+           key("objects", used<&fileset::Usage::objects>),
+           key("bytes", used<&fileset::Usage::bytes>),
+           key("set_aside", used<&fileset::Usage::damaged>),
+           sparse_key("damaged", &engine::CacheReport::damage),
+           sparse_key("collected", &engine::CacheReport::collected)};
+
+}  // namespace berth
 
 namespace berth::render {
 
@@ -24,23 +51,12 @@ std::string to_text(const engine::CacheReport& report, const View&) {
   return text + "\n";
 }
 
+void add_cache_schemas(JsonWriter& json) {
+  add_schemas<fileset::Damage, run::Collected, engine::CacheReport>(json);
+}
+
 std::string to_json(const engine::CacheReport& report) {
-  JsonWriter json;
-  json.object().add("version", 1).add("results", report.results);
-  json.add("objects", report.usage.objects).add("bytes", report.usage.bytes);
-  json.add("set_aside", report.usage.damaged);
-  if (report.damage) {
-    json.key("damaged").array();
-    for (const auto& each : *report.damage)
-      json.object().add("object", each.object).add("what", each.what).end();
-    json.end();
-  }
-  if (report.collected) {
-    const auto& [results, objects] = *report.collected;
-    json.key("collected").object().add("results", results);
-    json.add("objects", objects.objects).add("bytes", objects.bytes).end();
-  }
-  return json.end().take() + "\n";
+  return json_line(report);
 }
 
 }  // namespace berth::render
