@@ -20,6 +20,7 @@
 #include <cstddef>
 #include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -41,7 +42,7 @@ struct RecordKey {
 
   KeyFormat format;
   At at = {};
-  bool is_sparse = false;  ///< It is only written if its value is not the default one.
+  bool is_optional = false;  ///< It is only written if its value is not the default one.
 
   template <class Struct>
   constexpr decltype(auto) in(Struct& object) const {
@@ -56,8 +57,8 @@ constexpr RecordKey<At> key(std::string_view name, At at, ValueFormat value,
   return {{name, value, meaning, absent}, at};
 }
 template <class At>
-constexpr RecordKey<At> sparse_key(std::string_view name, At at, ValueFormat value,
-                                   std::string_view meaning, std::string_view absent = {}) {
+constexpr RecordKey<At> optional_key(std::string_view name, At at, ValueFormat value,
+                                     std::string_view meaning, std::string_view absent = {}) {
   return {{name, value, meaning, absent}, at, true};
 }
 template <class At>
@@ -74,14 +75,21 @@ constexpr RecordKey<NoMember> other_key(std::string_view name, ValueFormat value
   return {{name, value, meaning, absent}};
 }
 
-/// A key of an answer.
+/// A key of an answer or a request; an optional one may be absent.
 template <class At>
 constexpr RecordKey<At> key(std::string_view name, At at, std::string_view meaning = {}) {
   return {{name, format::any(), meaning}, at};
 }
 template <class At>
-constexpr RecordKey<At> sparse_key(std::string_view name, At at, std::string_view meaning = {}) {
+constexpr RecordKey<At> optional_key(std::string_view name, At at, std::string_view meaning = {}) {
   return {{name, format::any(), meaning}, at, true};
+}
+/// A key of a request: `choices` are the only values that it may have.
+template <class At>
+constexpr RecordKey<At> optional_key(std::string_view name, At at,
+                                     std::span<const std::string_view> choices,
+                                     std::string_view meaning = {}) {
+  return {{name, format::one_of(choices), meaning}, at, true};
 }
 constexpr auto version_key() {
   return key("version", [](const auto&) { return 1; });

@@ -31,8 +31,8 @@ concept Map = requires { typename Value::mapped_type; };
 
 }  // namespace record_json
 
-/// Writes the keys of the object, which the caller has begun. A sparse key is left out if its value
-/// is an optional without a value.
+/// Writes the keys of the object, which the caller has begun. An optional key is left out if its
+/// value is an optional without a value.
 template <class Struct, class... Ats>
 void write_keys(JsonWriter& json, const Record<Ats...>& record, const Struct& object);
 
@@ -71,7 +71,7 @@ void write_keys(JsonWriter& json, const Record<Ats...>& record, const Struct& ob
     decltype(auto) value = key.in(object);
     using Value = std::remove_cvref_t<decltype(value)>;
     if constexpr (record_json::Optional<Value>) {
-      if (key.is_sparse && !value) return;
+      if (key.is_optional && !value) return;
     }
     write_json(json.key(key.format.name), value);
   });
@@ -122,24 +122,40 @@ void write_schema(JsonWriter& json, std::string_view meaning = {}) {
   json.end();
 }
 
-/// Adds the schema of the struct under its name to an object of schemas.
-template <class Struct>
+/// Adds the schema of a map with the keys of these structs, under the name of the first, to an
+/// object of schemas.
+template <class Struct, class... More>
 void add_schema(JsonWriter& json) {
+  const auto for_each_key = [](const auto& visit) {
+    const auto of = [&]<class Part>(const Part*) {
+      kRecordOf<Part>.for_each([&](const auto& key) {
+        using Value = std::remove_cvref_t<decltype(key.in(std::declval<const Part&>()))>;
+        visit(key, static_cast<const Value*>(nullptr));
+      });
+    };
+    of(static_cast<const Struct*>(nullptr));
+    (of(static_cast<const More*>(nullptr)), ...);
+  };
   const auto& record = kRecordOf<Struct>;
   json.key(record.name).object().add("type", "object").add("description", record.meaning);
   json.key("required").array();
-  record.for_each([&](const auto& key) {
-    if (!key.is_sparse) json.value(key.format.name);
+  for_each_key([&](const auto& key, const auto*) {
+    if (!key.is_optional) json.value(key.format.name);
   });
   json.end().key("properties").object();
-  record.for_each([&](const auto& key) {
-    using Value = std::remove_cvref_t<decltype(key.in(std::declval<const Struct&>()))>;
-    json.key(key.format.name);
-    if constexpr (record_json::Optional<Value>) {
+  for_each_key([&]<class Value>(const auto& key, const Value*) {
+    const auto& [name, value, meaning, absent, is_required] = key.format;
+    json.key(name);
+    if (!value.choices.empty()) {
+      json.object().add("type", "string").key("enum").list(value.choices);
+      if (!meaning.empty()) json.add("description", meaning);
+      json.end();
+    } else if constexpr (record_json::Optional<Value>) {
       using Inner = std::remove_cvref_t<decltype(*std::declval<const Value&>())>;
-      if (key.is_sparse) return write_schema<Inner>(json, key.format.meaning);
+      key.is_optional ? write_schema<Inner>(json, meaning) : write_schema<Value>(json, meaning);
+    } else {
+      write_schema<Value>(json, meaning);
     }
-    write_schema<Value>(json, key.format.meaning);
   });
   json.end().end();
 }

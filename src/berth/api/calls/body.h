@@ -1,40 +1,29 @@
-// The body of a request: a JSON object, whose values are read into variables. Pure.
-//
-// Failure: invalid; the message names the key.
+// The body of a request: a JSON object, which is read into structs that have records.
 #pragma once
 
-#include <optional>
-#include <string>
 #include <string_view>
-#include <variant>
-#include <vector>
 
-#include "berth/base/document.h"
+#include "berth/base/json.h"
+#include "berth/base/record_document.h"
+#include "berth/base/record_json.h"
+#include "berth/base/units.h"
 
 namespace berth::api {
 
-/// A key of a body and the variable that receives its value. A key that is absent or null leaves
-/// the variable unchanged. The caller itself reads a key without a variable.
-struct BodyKey {
-  std::string_view name;
-  std::variant<std::monostate, std::string*, std::optional<std::string>*, bool*, int*,
-               std::optional<Duration>*, std::vector<std::string>*>
-      to = {};
-  bool is_required = false;
-};
+/// Reads a body that has the keys of these structs and no others. The text "" is an empty object.
+/// Errors: invalid, with the key.
+template <class... Structs>
+Status read_body(std::string_view json, Structs&... to) {
+  BERTH_ASSIGN(const std::string text, compact_json(json.empty() ? "{}" : json));
+  BERTH_ASSIGN(const Field body, Field::parse(text, "request"));
+  return read_map(body, to...);
+}
 
-/// Reads the values of these keys and returns the body. The text "" is an empty object. Errors:
-/// invalid JSON, another key, a missing key, a value of another type.
-Result<Field> read_body(std::string_view json, const std::vector<BodyKey>& keys);
-
-/// Reads one of the names of an enumeration.
-template <class Enum, std::size_t kCount>
-Status read_choice(const Field& body, std::string_view key, const Names<Enum, kCount>& names,
-                   Enum& to) {
-  if (const auto field = body.find(key)) {
-    BERTH_ASSIGN(to, field->choice(names));
-  }
-  return {};
+/// Reads an age such as "7d". Errors: invalid, with the key.
+inline Result<Duration> read_age(std::string_view key_name, const std::string& text) {
+  auto age = parse_age(text);
+  if (!age) return fail(ErrorKind::invalid, "request: {}: {}", key_name, age.error().message);
+  return age;
 }
 
 }  // namespace berth::api

@@ -16,4 +16,13 @@ std::vector<Route> all_calls(const Home& home) {
   return all;
 }
 
+std::string request_schemas_json() {
+  JsonWriter json;
+  json.object();
+  add_run_request_schemas(json);
+  add_cluster_request_schemas(json);
+  add_fleet_request_schemas(json);
+  return json.end().take();
+}
+
 }  // namespace berth::api

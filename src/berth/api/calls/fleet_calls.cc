@@ -21,6 +21,132 @@
 #include "berth/render/fleets/size.h"
 
 namespace berth::api {
+
+/// A fleet document, as JSON or as its text.
+struct FleetText {
+  std::string text;
+};
+Status read_value(const Field& field, FleetText& to) {
+  BERTH_ASSIGN(to.text, field.is_map() ? experiment::json_text(field) : field.text());
+  return {};
+}
+
+struct FleetSource {
+  std::string path;
+  FleetText fleet;
+};
+struct ReportChoices {
+  std::string title = "fleet";
+};
+
+}  // namespace berth::api
+
+namespace berth {
+
+template <>
+inline constexpr std::string_view kSchemaNameOf<api::FleetText> = "fleet";
+template <>
+inline constexpr auto kRecordOf<api::FleetSource> = Record{
+    "FleetSource", "A fleet.",
+    optional_key("path", &api::FleetSource::path, "A fleet document or a directory of them."),
+    optional_key("fleet", &api::FleetSource::fleet, "The document itself, or its text.")};
+
+template <auto kMember>
+inline constexpr auto of_day = inner<&engine::PlanChoices::day, kMember>;
+template <auto kMember>
+inline constexpr auto of_manifests = inner<&engine::PlanChoices::manifests, kMember>;
+constexpr std::string_view kPercentileModels[] = {"simulated", "closed-form"};
+
+template <>
+inline constexpr auto kRecordOf<engine::PlanChoices> = Record{
+    "FleetPlanRequest",
+    "The options of berth plan.",
+    optional_key("set", &engine::PlanChoices::sets, "Changed values, such as capacity.H100=16."),
+    optional_key("model", &engine::PlanChoices::model, fleet::kModelNames.all()),
+    optional_key("solver", &engine::PlanChoices::solver, fleet::kSolverNames.all()),
+    optional_key("saturation", &engine::PlanChoices::saturation, fleet::kSaturationNames.all()),
+    optional_key("power_budget", &engine::PlanChoices::power_budget, "Such as 20kW."),
+    optional_key("delayed_best_effort", &engine::PlanChoices::delayed_best_effort),
+    optional_key("heterogeneous", &engine::PlanChoices::heterogeneous),
+    optional_key("disaggregated", &engine::PlanChoices::disaggregated),
+    optional_key("time_limit", &engine::PlanChoices::time_limit, "Such as 2s."),
+    optional_key("percentiles", &engine::PlanChoices::percentiles, kPercentileModels),
+    optional_key("candidates", &engine::PlanChoices::lists_candidates),
+    optional_key("sweep", &engine::PlanChoices::sweep, "Such as capacity.H100=8..64..8."),
+    optional_key("profile", of_day<&engine::DayChoices::profile>, "Loads over a day: a CSV file."),
+    optional_key("trace", of_day<&engine::DayChoices::trace>, "Requests of a day: a CSV file."),
+    optional_key("server", of_day<&engine::DayChoices::server>,
+                 "The server that gets the whole trace."),
+    optional_key("window", of_day<&engine::DayChoices::window>),
+    optional_key("transition_cost", of_day<&engine::DayChoices::transition_cost>),
+    optional_key("startup", of_day<&engine::DayChoices::startup>),
+    optional_key("min_up", of_day<&engine::DayChoices::min_up>),
+    optional_key("hysteresis", of_day<&engine::DayChoices::hysteresis>),
+    optional_key("replay", of_day<&engine::DayChoices::replay>),
+    optional_key("manifests", of_manifests<&engine::ManifestChoices::directory>,
+                 "The directory for Kubernetes manifests."),
+    optional_key("scaler", of_manifests<&engine::ManifestChoices::scaler>,
+                 fleet::kScalerNames.all()),
+    optional_key("namespace", of_manifests<&engine::ManifestChoices::kubernetes_namespace>),
+    optional_key("prometheus", of_manifests<&engine::ManifestChoices::prometheus>),
+    optional_key("on", &engine::PlanChoices::clusters, "The clusters on which the servers start.")};
+template <>
+inline constexpr auto kRecordOf<engine::SizeChoices> = Record{
+    "FleetSizeRequest",
+    "The options of berth size.",
+    key("server", &engine::SizeChoices::server),
+    optional_key("accelerator",
+                 inner<&engine::SizeChoices::question, &fleet::SizeQuestion::accelerator>,
+                 "Only this accelerator."),
+    optional_key("replicas", inner<&engine::SizeChoices::question, &fleet::SizeQuestion::replicas>),
+    optional_key("load", &engine::SizeChoices::load, "Requests per minute."),
+    optional_key("model", &engine::SizeChoices::model, fleet::kModelNames.all()),
+    optional_key("percentiles", &engine::SizeChoices::percentiles, kPercentileModels),
+    optional_key("set", &engine::SizeChoices::sets)};
+template <>
+inline constexpr auto kRecordOf<engine::SimulationChoices> =
+    Record{"FleetSimulationRequest",
+           "The options of berth simulate.",
+           optional_key("servers", &engine::SimulationChoices::servers),
+           optional_key("current", &engine::SimulationChoices::current),
+           optional_key("at_load", &engine::SimulationChoices::at_load),
+           optional_key("tokens_only", &engine::SimulationChoices::tokens_only),
+           optional_key("routing", &engine::SimulationChoices::routing, fleet::kRoutingNames.all()),
+           optional_key("percentiles", &engine::SimulationChoices::percentiles, kPercentileModels),
+           optional_key("trace", &engine::SimulationChoices::trace, "Requests: a CSV file."),
+           optional_key("in_cv", &engine::SimulationChoices::in_cv),
+           optional_key("out_cv", &engine::SimulationChoices::out_cv),
+           optional_key("arrival_cv", &engine::SimulationChoices::arrival_cv),
+           optional_key("requests", &engine::SimulationChoices::requests),
+           optional_key("replicas", &engine::SimulationChoices::replicas),
+           optional_key("seed", &engine::SimulationChoices::seed)};
+template <auto kMember>
+inline constexpr auto of_metrics = inner<&engine::FitRequest::metrics, kMember>;
+template <>
+inline constexpr auto kRecordOf<engine::FitRequest> =
+    Record{"FleetFitRequest",
+           "The options of berth fit.",
+           optional_key("files", &engine::FitRequest::files,
+                        "Results of benchmark tools, or directories of them."),
+           optional_key("held_out", &engine::FitRequest::held_out),
+           optional_key("llm", &engine::FitRequest::llm),
+           optional_key("accelerator", &engine::FitRequest::accelerator),
+           optional_key("write", &engine::FitRequest::write,
+                        "The fleet document that receives the parameters."),
+           optional_key("all", &engine::FitRequest::all),
+           optional_key("prometheus", of_metrics<&engine::MetricsWanted::url>,
+                        "The URL of a Prometheus server."),
+           optional_key("from", of_metrics<&engine::MetricsWanted::from>),
+           optional_key("to", of_metrics<&engine::MetricsWanted::to>),
+           optional_key("window", of_metrics<&engine::MetricsWanted::window>)};
+template <>
+inline constexpr auto kRecordOf<api::ReportChoices> =
+    Record{"FleetReportRequest", "A fleet that is planned for a report.",
+           optional_key("title", &api::ReportChoices::title)};
+
+}  // namespace berth
+
+namespace berth::api {
 namespace {
 
 constexpr std::string_view kPlans = "plans", kPlanPage = "text/html; charset=utf-8";
@@ -31,17 +157,15 @@ engine::FleetNotes fleet_notes(Work& work) {
   };
 }
 
-/// Reads the body of a call: the fleet, which it returns, and the values of these keys.
-Result<fleet::System> read_fleet_body(Work& work, std::vector<BodyKey> keys) {
-  std::string path;
-  keys.insert(keys.end(), {{.name = "path", .to = &path}, {.name = "fleet"}});
-  BERTH_ASSIGN(const Field body, read_body(work.request->body, keys));
-  const auto fleet = body.find("fleet");
-  if (path.empty() == !fleet) return body.error("expected a fleet or a path");
-  if (!fleet) return engine::read_fleet(*work.env, path, fleet_notes(work));
-  BERTH_ASSIGN(const std::string document,
-               fleet->is_map() ? experiment::json_text(*fleet) : fleet->text());
-  const fleet::Document given{"fleet", document};
+/// Reads the body of a call into the choices and returns its fleet.
+template <class Choices>
+Result<fleet::System> read_fleet_body(Work& work, Choices& choices) {
+  FleetSource source;
+  BERTH_TRY(read_body(work.request->body, source, choices));
+  if (source.path.empty() == source.fleet.text.empty())
+    return fail(ErrorKind::invalid, "request: expected a fleet or a path");
+  if (!source.path.empty()) return engine::read_fleet(*work.env, source.path, fleet_notes(work));
+  const fleet::Document given{"fleet", source.fleet.text};
   BERTH_ASSIGN(auto reading, fleet::read_documents({&given, 1}));
   fleet_notes(work)(reading.notes);
   return std::move(reading.system);
@@ -55,35 +179,7 @@ Result<std::string> json_of_plan(const Result<engine::Planned>& planned) {
 }
 
 Result<std::string> read_and_plan(Work& work, engine::PlanChoices choices) {
-  auto& day = choices.day;
-  auto& manifests = choices.manifests;
-  BERTH_ASSIGN(auto system,
-               read_fleet_body(work, {{"set", &choices.sets},
-                                      {"model", &choices.model},
-                                      {"solver", &choices.solver},
-                                      {"saturation", &choices.saturation},
-                                      {"power_budget", &choices.power_budget},
-                                      {"delayed_best_effort", &choices.delayed_best_effort},
-                                      {"heterogeneous", &choices.heterogeneous},
-                                      {"disaggregated", &choices.disaggregated},
-                                      {"time_limit", &choices.time_limit},
-                                      {"percentiles", &choices.percentiles},
-                                      {"candidates", &choices.lists_candidates},
-                                      {"sweep", &choices.sweep},
-                                      {"profile", &day.profile},
-                                      {"trace", &day.trace},
-                                      {"server", &day.server},
-                                      {"window", &day.window},
-                                      {"transition_cost", &day.transition_cost},
-                                      {"startup", &day.startup},
-                                      {"min_up", &day.min_up},
-                                      {"hysteresis", &day.hysteresis},
-                                      {"replay", &day.replay},
-                                      {"manifests", &manifests.directory},
-                                      {"scaler", &manifests.scaler},
-                                      {"namespace", &manifests.kubernetes_namespace},
-                                      {"prometheus", &manifests.prometheus},
-                                      {"on", &choices.clusters}}));
+  BERTH_ASSIGN(auto system, read_fleet_body(work, choices));
   BERTH_ASSIGN(const std::string json,
                json_of_plan(engine::plan(*work.env, std::move(system), choices, fleet_notes(work),
                                          work.request->is_abandoned)));
@@ -100,13 +196,7 @@ Result<std::string> start_fleet(Work& work) {
 
 Result<std::string> size_server(Work& work) {
   engine::SizeChoices choices;
-  BERTH_ASSIGN(auto system, read_fleet_body(work, {{"server", &choices.server},
-                                                   {"accelerator", &choices.question.accelerator},
-                                                   {"replicas", &choices.question.replicas},
-                                                   {"load", &choices.load},
-                                                   {"model", &choices.model},
-                                                   {"percentiles", &choices.percentiles},
-                                                   {"set", &choices.sets}}));
+  BERTH_ASSIGN(auto system, read_fleet_body(work, choices));
   BERTH_ASSIGN(const std::string json,
                json_of(engine::size_server(std::move(system), choices, fleet_notes(work))));
   return with_notes(work, json);
@@ -114,19 +204,7 @@ Result<std::string> size_server(Work& work) {
 
 Result<std::string> simulate_fleet(Work& work) {
   engine::SimulationChoices choices;
-  BERTH_ASSIGN(const auto system, read_fleet_body(work, {{"servers", &choices.servers},
-                                                         {"current", &choices.current},
-                                                         {"at_load", &choices.at_load},
-                                                         {"tokens_only", &choices.tokens_only},
-                                                         {"routing", &choices.routing},
-                                                         {"percentiles", &choices.percentiles},
-                                                         {"trace", &choices.trace},
-                                                         {"in_cv", &choices.in_cv},
-                                                         {"out_cv", &choices.out_cv},
-                                                         {"arrival_cv", &choices.arrival_cv},
-                                                         {"requests", &choices.requests},
-                                                         {"replicas", &choices.replicas},
-                                                         {"seed", &choices.seed}}));
+  BERTH_ASSIGN(const auto system, read_fleet_body(work, choices));
   BERTH_ASSIGN(auto request, engine::simulation_request(choices));
   BERTH_ASSIGN(const auto execution,
                engine::parse_execution(choices.percentiles, work.request->is_abandoned));
@@ -139,25 +217,19 @@ Result<std::string> simulate_fleet(Work& work) {
 
 Result<std::string> fit_models(Work& work) {
   engine::FitRequest request;
-  auto& metrics = request.metrics;
-  const std::vector<BodyKey> keys = {
-      {"files", &request.files},    {"held_out", &request.held_out},
-      {"llm", &request.llm},        {"accelerator", &request.accelerator},
-      {"write", &request.write},    {"all", &request.all},
-      {"prometheus", &metrics.url}, {"from", &metrics.from},
-      {"to", &metrics.to},          {"window", &metrics.window}};
-  BERTH_TRY(read_body(work.request->body, keys));
+  BERTH_TRY(read_body(work.request->body, request));
   BERTH_ASSIGN(const std::string json, json_of(engine::fit_performance(
                                            *work.env, request, fleet_notes(work), work.note())));
   return with_notes(work, json);
 }
 
 Result<std::string> report_plan(Work& work) {
-  std::string title = "fleet";
-  BERTH_ASSIGN(const auto system, read_fleet_body(work, {{"title", &title}}));
+  ReportChoices choices;
+  BERTH_ASSIGN(const auto system, read_fleet_body(work, choices));
   BERTH_ASSIGN(const auto execution,
                engine::parse_execution("closed-form", work.request->is_abandoned));
-  return render::to_html(render::report_of_plan(title, system, fleet::plan(system, execution)));
+  return render::to_html(
+      render::report_of_plan(choices.title, system, fleet::plan(system, execution)));
 }
 
 constexpr WorkCall kFleetCalls[] = {
@@ -247,6 +319,14 @@ std::vector<Route> page_fleet_routes(const Fleets& fleets) {
              "", "set percentiles startup min-up"},
             day_of_page),
   };
+}
+
+void add_fleet_request_schemas(JsonWriter& json) {
+  add_schema<engine::PlanChoices, FleetSource>(json);
+  add_schema<engine::SizeChoices, FleetSource>(json);
+  add_schema<engine::SimulationChoices, FleetSource>(json);
+  add_schema<ReportChoices, FleetSource>(json);
+  add_schema<engine::FitRequest>(json);
 }
 
 std::vector<Route> fleet_routes(const Home& home) {

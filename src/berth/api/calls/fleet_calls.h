@@ -9,6 +9,7 @@
 #include "berth/api/calls/work.h"
 #include "berth/api/planner.h"
 #include "berth/api/routes.h"
+#include "berth/base/json_writer.h"
 #include "berth/os/env.h"
 
 namespace berth::api {
@@ -32,5 +33,7 @@ struct Fleets {
 std::vector<Route> page_fleet_routes(const Fleets& fleets);
 /// Plan, start, size, simulate, fit and report.
 std::vector<Route> fleet_routes(const Home& home = {});
+/// Adds the JSON Schemas of their bodies to an object.
+void add_fleet_request_schemas(JsonWriter& json);
 
 }  // namespace berth::api

@@ -59,13 +59,16 @@ TEST(FleetCalls, SizesSimulatesAndReports) {
 }
 
 TEST(FleetCalls, WrongBodiesNameTheKeyAndTheRightValues) {
-  EXPECT_EQ(fleet_refusal("/v1/fleet-plan", R"(, "solver": "best")"),
-            "--solver: expected optimal, greedy or unlimited; got 'best'");
-  EXPECT_NE(
-      fleet_refusal("/v1/fleet-plan", R"(, "solvr": "greedy")").find("did you mean 'solver'?"),
-      std::string::npos);
-  EXPECT_EQ(fleet_refusal("/v1/fleet-size", R"(, "server": "s", "percentiles": "guess")"),
-            "--percentiles: expected simulated or closed-form, got 'guess'");
+  const auto refuses = [](std::string_view path, std::string_view options, std::string_view why) {
+    const std::string message = fleet_refusal(path, options);
+    EXPECT_NE(message.find(why), std::string::npos) << message;
+  };
+  refuses("/v1/fleet-plan", R"(, "solver": "best")",
+          "solver: expected one of optimal, greedy, unlimited; got 'best'");
+  refuses("/v1/fleet-plan", R"(, "solvr": "greedy")", "did you mean 'solver'?");
+  refuses("/v1/fleet-size", R"(, "server": "s", "percentiles": "guess")",
+          "percentiles: expected one of simulated, closed-form; got 'guess'");
+  refuses("/v1/fleet-size", "", "'server' is missing");
   EXPECT_EQ(fleet_refusal("/v1/fleet-simulation", R"(, "requests": 5)"),
             "--requests: expected 1000 to 20000000, got 5");
   const auto nothing = call(fleet_routes(), "POST", "/v1/fleet-plan", "{}");

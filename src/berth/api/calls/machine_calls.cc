@@ -14,6 +14,35 @@
 #include "berth/render/machines/placement.h"
 
 namespace berth::api {
+
+struct NewCluster {
+  std::string name, key;
+  std::vector<std::string> hosts;
+};
+struct CleanChoices {
+  bool dry_run = false;
+  std::string older_than;  ///< An age such as "7d"; "": the default.
+};
+
+}  // namespace berth::api
+
+namespace berth {
+
+template <>
+inline constexpr auto kRecordOf<api::NewCluster> = Record{
+    "NewCluster", "A cluster of ssh hosts.", key("name", &api::NewCluster::name),
+    key("hosts", &api::NewCluster::hosts, "user@host[:port], or names from the ssh configuration"),
+    optional_key("key", &api::NewCluster::key, "the file of the private key")};
+template <>
+inline constexpr auto kRecordOf<api::CleanChoices> = Record{
+    "CleanRequest", "What to remove from a cluster.",
+    optional_key("dry_run", &api::CleanChoices::dry_run, "only count the files (ssh)"),
+    optional_key("older_than", &api::CleanChoices::older_than,
+                 "remove files that were unused for this long, such as 7d (default: 30d; ssh)")};
+
+}  // namespace berth
+
+namespace berth::api {
 namespace {
 
 constexpr std::string_view kMachines = "machines", kNamespace = "default";
@@ -58,11 +87,9 @@ Result<std::string> place(Work& work) {
 
 /// {"name": "lab", "hosts": ["alice@10.0.0.7:2222"], "key": "/home/alice/.ssh/lab"}
 Result<std::string> add_cluster(Work& work) {
-  std::string name, key;
-  std::vector<std::string> hosts;
-  BERTH_TRY(read_body(work.request->body,
-                      {{"name", &name, true}, {"hosts", &hosts, true}, {"key", &key}}));
-  const auto added = engine::add_cluster(*work.env, name, hosts, key);
+  NewCluster cluster;
+  BERTH_TRY(read_body(work.request->body, cluster));
+  const auto added = engine::add_cluster(*work.env, cluster.name, cluster.hosts, cluster.key);
   if (added && !added->warning.empty()) work.notes.push_back(added->warning);
   BERTH_ASSIGN(const std::string json, json_of(added));
   return with_notes(work, json);
@@ -78,9 +105,12 @@ Result<std::string> probe_cluster(Work& work) {
 
 /// {"dry_run": true, "older_than": "7d"}
 Result<std::string> clean_cluster(Work& work) {
-  engine::CleanRequest request;
-  BERTH_TRY(read_body(work.request->body,
-                      {{"dry_run", &request.dry_run}, {"older_than", &request.older_than}}));
+  CleanChoices choices;
+  BERTH_TRY(read_body(work.request->body, choices));
+  engine::CleanRequest request{.dry_run = choices.dry_run};
+  if (!choices.older_than.empty()) {
+    BERTH_ASSIGN(request.older_than, read_age("older_than", choices.older_than));
+  }
   return json_of(engine::clean_clusters(*work.env, {work.name()}, request));
 }
 
@@ -128,6 +158,11 @@ constexpr WorkCall kMachineCalls[] = {
 };
 
 }  // namespace
+
+void add_cluster_request_schemas(JsonWriter& json) {
+  add_schema<NewCluster>(json);
+  add_schema<CleanChoices>(json);
+}
 
 std::vector<Route> machine_routes() {
   return routes_of(kMachineCalls);

@@ -13,10 +13,13 @@
 
 #include "berth/api/planner.h"
 #include "berth/api/routes.h"
+#include "berth/base/json_writer.h"
 
 namespace berth::api {
 
 std::vector<Route> machine_routes();
+/// Adds the JSON Schemas of their bodies to an object.
+void add_cluster_request_schemas(JsonWriter& json);
 
 /// The number of answers that a server gave, by status.
 class AnswerCounts {

@@ -34,6 +34,87 @@
 #include "berth/render/runs/trials.h"
 
 namespace berth::api {
+
+struct TrialResult {
+  std::string result;
+};
+struct Points {
+  std::vector<std::string> points;
+};
+struct RetryRequest {
+  engine::RetryScope scope = engine::RetryScope::failed;
+};
+struct CacheCollection {
+  std::string unused_for = "30d";
+};
+
+constexpr auto kScopeNames = names<engine::RetryScope>({{engine::RetryScope::failed, "failed"},
+                                                        {engine::RetryScope::all, "all"},
+                                                        {engine::RetryScope::file, "file"}});
+constexpr std::string_view kFileKinds[] = {"experiment", "flow", "fleet"};
+
+}  // namespace berth::api
+
+namespace berth {
+
+template <>
+inline constexpr const auto& kNamesOf<engine::RetryScope> = api::kScopeNames;
+template <>
+inline constexpr const auto& kNamesOf<exec::Notify::Event> = exec::Notify::kEventNames;
+
+template <>
+inline constexpr auto kRecordOf<api::TrialResult> = Record{
+    "TrialResult", "The result of a trial: a score, NAME=VALUE pairs, or 'failed' and a reason.",
+    key("result", &api::TrialResult::result)};
+template <>
+inline constexpr auto kRecordOf<api::Points> = Record{
+    "Points", "Points such as \"lr=0.1 net=deep\"; the search proposes parameters that one omits.",
+    key("points", &api::Points::points)};
+template <>
+inline constexpr auto kRecordOf<engine::ResumeRequest> =
+    Record{"ResumeRequest", "How a run continues.",
+           optional_key("overwrite", &engine::ResumeRequest::overwrite,
+                        "of a flow: replace outputs that are protected or were edited"),
+           optional_key("send_large", &engine::ResumeRequest::send_large,
+                        "send the experiment's folder although it is large"),
+           optional_key("env_of_submission", &engine::ResumeRequest::env_of_submission,
+                        "use the environment variables of the submission")};
+template <>
+inline constexpr auto kRecordOf<api::RetryRequest> =
+    Record{"RetryRequest", "Which tasks run again, and how.",
+           optional_key("scope", &api::RetryRequest::scope,
+                        "failed tasks (default), all tasks, or all tasks of a flow as its file is "
+                        "now")};
+template <>
+inline constexpr auto kRecordOf<engine::NotificationRequest> = Record{
+    "NotificationRequest", "Which notification to send.",
+    optional_key("event", &engine::NotificationRequest::event, "the event (default: end)"),
+    optional_key("task", &engine::NotificationRequest::task,
+                 "the task that the event is about, such as 17"),
+    optional_key("only", &engine::NotificationRequest::only,
+                 "the number of the only target to notify, from 1 (default: 0, all targets)")};
+template <>
+inline constexpr auto kRecordOf<engine::NewFileRequest> =
+    Record{"NewFileRequest",
+           "Which file to write.",
+           optional_key("kind", &engine::NewFileRequest::kind, api::kFileKinds,
+                        "the kind (default: according to the folder)"),
+           optional_key("script", &engine::NewFileRequest::script,
+                        "the script of an experiment (default: the first one in the folder)"),
+           optional_key("file", &engine::NewFileRequest::file,
+                        "the file to write (default: sweep.yaml, flow.yaml or fleet.json)"),
+           optional_key("directory", &engine::NewFileRequest::directory,
+                        "the folder to which relative paths refer (default: the server's working "
+                        "directory)")};
+template <>
+inline constexpr auto kRecordOf<api::CacheCollection> = Record{
+    "CacheCollection", "Which entries to remove.",
+    optional_key("unused_for", &api::CacheCollection::unused_for,
+                 "remove results that were unused for this long, such as 7d (default: 30d)")};
+
+}  // namespace berth
+
+namespace berth::api {
 namespace {
 
 constexpr std::string_view kRuns = "runs";
@@ -41,11 +122,6 @@ constexpr std::string_view kText = "text/plain; charset=utf-8", kCsv = "text/csv
                            kHtml = "text/html; charset=utf-8",
                            kMarkdown = "text/markdown; charset=utf-8";
 constexpr std::int64_t kMostAttempts = 1'000'000;
-constexpr Duration kUnusedFor = std::chrono::hours(24 * 30);
-constexpr std::string_view kFileKinds[] = {"experiment", "flow", "fleet"};
-constexpr auto kScopeNames = names<engine::RetryScope>({{engine::RetryScope::failed, "failed"},
-                                                        {engine::RetryScope::all, "all"},
-                                                        {engine::RetryScope::file, "file"}});
 
 Result<std::string> list(Work& work) {
   BERTH_ASSIGN(const auto runs, engine::list_runs(work.context, true));
@@ -203,15 +279,7 @@ Result<std::string> plan(Work& work) {
 /// {"kind": "experiment", "script": "train.py", "file": "lr.yaml", "directory": "/home/alice/work"}
 Result<std::string> write_file(Work& work) {
   engine::NewFileRequest request;
-  BERTH_ASSIGN(const Field body,
-               read_body(work.request->body, {{"kind"},
-                                              {"script", &request.script},
-                                              {"file", &request.file},
-                                              {"directory", &request.directory}}));
-  if (const auto kind = body.find("kind")) {
-    BERTH_ASSIGN(const std::size_t index, kind->choice(kFileKinds));
-    request.kind = kFileKinds[index];
-  }
+  BERTH_TRY(read_body(work.request->body, request));
   return json_of(engine::write_new_file(*work.env, request));
 }
 
@@ -225,16 +293,16 @@ Result<std::string> remove(Work& work) {
 
 /// {"result": "accuracy=0.93 loss=0.2"}, of a trial that is evaluated outside.
 Result<std::string> tell(Work& work) {
-  std::string result;
-  BERTH_TRY(read_body(work.request->body, {{"result", &result, true}}));
-  return json_of(engine::store_result(work.context, work.name(), result));
+  TrialResult result;
+  BERTH_TRY(read_body(work.request->body, result));
+  return json_of(engine::store_result(work.context, work.name(), result.result));
 }
 
 /// {"points": ["lr=0.1 net=deep"]}, which the search evaluates next.
 Result<std::string> enqueue(Work& work) {
-  std::vector<std::string> points;
-  BERTH_TRY(read_body(work.request->body, {{"points", &points, true}}));
-  return json_of(engine::enqueue(work.context, work.name(), points, "points"));
+  Points points;
+  BERTH_TRY(read_body(work.request->body, points));
+  return json_of(engine::enqueue(work.context, work.name(), points.points, "points"));
 }
 
 Result<std::string> stop(Work& work) {
@@ -246,9 +314,7 @@ Result<std::string> stop(Work& work) {
 
 Result<std::string> resume(Work& work) {
   engine::ResumeRequest request;
-  BERTH_TRY(read_body(work.request->body, {{"overwrite", &request.overwrite},
-                                           {"send_large", &request.send_large},
-                                           {"env_of_submission", &request.env_of_submission}}));
+  BERTH_TRY(read_body(work.request->body, request));
   BERTH_ASSIGN(const bool begun,
                engine::resume_detached(work.context, work.name(), request, work.note()));
   return begun ? begun_json(work, work.name()) : said_json(work);
@@ -256,31 +322,20 @@ Result<std::string> resume(Work& work) {
 
 /// As resume(), with the tasks that run again: {"scope": "all"}.
 Result<std::string> retry(Work& work) {
+  RetryRequest retry;
   engine::ResumeRequest request;
-  BERTH_ASSIGN(const Field body,
-               read_body(work.request->body, {{"scope"},
-                                              {"overwrite", &request.overwrite},
-                                              {"send_large", &request.send_large},
-                                              {"env_of_submission", &request.env_of_submission}}));
-  auto scope = engine::RetryScope::failed;
-  BERTH_TRY(read_choice(body, "scope", kScopeNames, scope));
-  BERTH_ASSIGN(const bool begun,
-               engine::retry_detached(work.context, work.name(), scope, request, work.note()));
+  BERTH_TRY(read_body(work.request->body, retry, request));
+  BERTH_ASSIGN(const bool begun, engine::retry_detached(work.context, work.name(), retry.scope,
+                                                        request, work.note()));
   return begun ? begun_json(work, work.name()) : said_json(work);
 }
 
 /// {"event": "failure", "task": "17", "only": 2}. A client may send it again after a failure.
 Result<std::string> notify(Work& work) {
   engine::NotificationRequest request{.retries = false};
-  BERTH_ASSIGN(const Field body,
-               read_body(work.request->body, {{"event"}, {"task", &request.task}, {"only"}}));
-  BERTH_TRY(read_choice(body, "event", exec::Notify::kEventNames, request.event));
-  if (const auto only = body.find("only")) {
-    BERTH_ASSIGN(const std::int64_t number, only->integer());
-    if (number < 0 || number > static_cast<std::int64_t>(exec::kMostNotify))
-      return only->error(fmt::format("expected 0 to {}", exec::kMostNotify));
-    request.only = static_cast<std::size_t>(number);
-  }
+  BERTH_TRY(read_body(work.request->body, request));
+  if (request.only > exec::kMostNotify)
+    return fail(ErrorKind::invalid, "request: only: expected 0 to {}", exec::kMostNotify);
   BERTH_ASSIGN(const auto record, engine::find_run(work.context, work.name()));
   BERTH_TRY(engine::notify(work.context, record, request,
                            [&](std::string_view line) { work.notes.emplace_back(trim(line)); }));
@@ -288,8 +343,9 @@ Result<std::string> notify(Work& work) {
 }
 
 Result<std::string> collect(Work& work) {
-  std::optional<Duration> unused_for = kUnusedFor;
-  BERTH_TRY(read_body(work.request->body, {{"unused_for", &unused_for}}));
+  CacheCollection request;
+  BERTH_TRY(read_body(work.request->body, request));
+  BERTH_ASSIGN(const Duration unused_for, read_age("unused_for", request.unused_for));
   return json_of(engine::examine_cache(work.context, false, unused_for));
 }
 
@@ -395,6 +451,12 @@ constexpr WorkCall kRunCalls[] = {
 };
 
 }  // namespace
+
+void add_run_request_schemas(JsonWriter& json) {
+  add_schemas<TrialResult, Points, engine::ResumeRequest, engine::NotificationRequest,
+              engine::NewFileRequest, CacheCollection>(json);
+  add_schema<RetryRequest, engine::ResumeRequest>(json);
+}
 
 std::vector<Route> run_routes(const Home& home) {
   return routes_of(kRunCalls, home);

@@ -10,9 +10,12 @@
 #include <vector>
 
 #include "berth/api/calls/work.h"
+#include "berth/base/json_writer.h"
 
 namespace berth::api {
 
 std::vector<Route> run_routes(const Home& home);
+/// Adds the JSON Schemas of their bodies to an object.
+void add_run_request_schemas(JsonWriter& json);
 
 }  // namespace berth::api

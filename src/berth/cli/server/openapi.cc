@@ -4,6 +4,7 @@
 #include <map>
 #include <vector>
 
+#include "berth/api/calls/calls.h"
 #include "berth/base/format.h"
 #include "berth/base/json_writer.h"
 #include "berth/base/text.h"
@@ -13,7 +14,7 @@
 namespace berth::cli {
 namespace {
 
-// What answers hold that have no record, and requests.
+// Answers and requests without a record.
 constexpr const char* kSchemas =
 #include "berth/cli/server/schemas.inc"
     ;
@@ -166,8 +167,9 @@ void add_components(JsonWriter& json) {
     object = trim(object);
     return object.substr(1, object.size() - 2);
   };
-  json.key("schemas").raw(fmt::format("{{{},{},\"fleet\":{}}}", members(kSchemas),
-                                      members(render::schemas_json()), trim(fleet_schema())));
+  json.key("schemas").raw(fmt::format("{{{},{},{},\"fleet\":{}}}", members(kSchemas),
+                                      members(render::schemas_json()),
+                                      members(api::request_schemas_json()), trim(fleet_schema())));
   json.end();
 }
 

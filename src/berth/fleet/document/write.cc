@@ -29,7 +29,7 @@ void add_record(Json& json, const Record<Ats...>& record, const Struct& object) 
   record.for_each([&](const auto& key) {
     if constexpr (std::remove_cvref_t<decltype(key)>::kHasMember) {
       const auto& value = key.in(object);
-      if (key.is_sparse && value == key.in(usual)) return;
+      if (key.is_optional && value == key.in(usual)) return;
       if (Json written = json_of(value); !written.is_null())
         append(json, std::string(key.format.name), std::move(written));
     }

@@ -6,6 +6,36 @@
 #include "berth/base/text.h"
 #include "berth/base/units.h"
 
+namespace berth::render {
+namespace {
+
+std::int64_t lease_ms(const engine::ListedCluster& cluster) {
+  return to_ms(cluster.lease);
+}
+
+std::optional<std::int64_t> time_limit_s(const remote::SlurmPartition& partition) {
+  return partition.longest ? std::optional(to_ms(*partition.longest) / 1000) : std::nullopt;
+}
+
+std::optional<std::vector<remote::SlurmPartition>> partitions(const engine::SlurmProbed& probed) {
+  return probed.partitions ? std::optional(*probed.partitions) : std::nullopt;
+}
+
+bool is_allowed(const remote::Ec2Permission& permission) {
+  return permission.allowed.has_value();
+}
+
+std::string why_denied(const remote::Ec2Permission& permission) {
+  return permission.allowed ? "" : permission.allowed.error().message;
+}
+
+std::int64_t removed_bytes(const agent::Cleaned& cleaned) {
+  return cleaned.lease_bytes + cleaned.object_bytes;
+}
+
+}  // namespace
+}  // namespace berth::render
+
 namespace berth {
 
 template <>
@@ -17,8 +47,8 @@ inline constexpr auto kRecordOf<engine::ListedCluster> =
            "A configured cluster.",
            key("name", &engine::ListedCluster::name),
            key("kind", &engine::ListedCluster::kind),
-           key("lease_ms", [](const auto& cluster) { return to_ms(cluster.lease); }),
-           sparse_key("error", error_of<&engine::ListedCluster::checked>)};
+           key("lease_ms", render::lease_ms),
+           optional_key("error", error_of<&engine::ListedCluster::checked>)};
 template <>
 inline constexpr auto kRecordOf<engine::ListedClusters> =
     Record{"Clusters", "The configured clusters.", version_key(),
@@ -41,43 +71,38 @@ inline constexpr auto kRecordOf<engine::HostProbed> = Record{
     "A host with its free resources, or the error.",
     key("cluster", &engine::HostProbed::cluster),
     key("host", &engine::HostProbed::host),
-    sparse_key("error", error_of<&engine::HostProbed::offer>),
-    sparse_key("name", offered<&agent::MachineOffer::host>),
-    sparse_key("system", offered<&agent::MachineOffer::system>),
-    sparse_key("free", offered<inner<&agent::MachineOffer::free, &machine::Block::resources>>),
-    sparse_key("total", offered<inner<&agent::MachineOffer::total, &machine::Block::resources>>),
-    sparse_key("devices", offered<&agent::MachineOffer::devices>),
-    sparse_key("holders", offered<&agent::MachineOffer::holders>)};
+    optional_key("error", error_of<&engine::HostProbed::offer>),
+    optional_key("name", offered<&agent::MachineOffer::host>),
+    optional_key("system", offered<&agent::MachineOffer::system>),
+    optional_key("free", offered<inner<&agent::MachineOffer::free, &machine::Block::resources>>),
+    optional_key("total", offered<inner<&agent::MachineOffer::total, &machine::Block::resources>>),
+    optional_key("devices", offered<&agent::MachineOffer::devices>),
+    optional_key("holders", offered<&agent::MachineOffer::holders>)};
 
 template <>
 inline constexpr auto kRecordOf<remote::SlurmGpus> =
     Record{"SlurmGpus", "The GPUs of a partition, by type.", key("type", &remote::SlurmGpus::type),
            key("count", &remote::SlurmGpus::count)};
 template <>
-inline constexpr auto kRecordOf<remote::SlurmPartition> = Record{
-    "SlurmPartition",
-    "A partition of a Slurm cluster.",
-    key("name", &remote::SlurmPartition::name),
-    key("standard", &remote::SlurmPartition::standard),
-    key("open", &remote::SlurmPartition::open),
-    key("time_limit_s",
-        [](const auto& partition) {
-          return partition.longest ? std::optional(to_ms(*partition.longest) / 1000) : std::nullopt;
-        }),
-    key("nodes", &remote::SlurmPartition::nodes),
-    key("idle", &remote::SlurmPartition::idle),
-    key("down", &remote::SlurmPartition::down),
-    key("free", &remote::SlurmPartition::free),
-    key("total", &remote::SlurmPartition::total),
-    key("gpus", &remote::SlurmPartition::gpus)};
+inline constexpr auto kRecordOf<remote::SlurmPartition> =
+    Record{"SlurmPartition",
+           "A partition of a Slurm cluster.",
+           key("name", &remote::SlurmPartition::name),
+           key("standard", &remote::SlurmPartition::standard),
+           key("open", &remote::SlurmPartition::open),
+           key("time_limit_s", render::time_limit_s),
+           key("nodes", &remote::SlurmPartition::nodes),
+           key("idle", &remote::SlurmPartition::idle),
+           key("down", &remote::SlurmPartition::down),
+           key("free", &remote::SlurmPartition::free),
+           key("total", &remote::SlurmPartition::total),
+           key("gpus", &remote::SlurmPartition::gpus)};
 template <>
 inline constexpr auto kRecordOf<engine::SlurmProbed> =
     Record{"ProbedSlurm", "The partitions of a Slurm cluster, or the error.",
            key("cluster", &engine::SlurmProbed::cluster),
-           sparse_key("error", error_of<&engine::SlurmProbed::status>),
-           sparse_key("partitions", [](const auto& probed) {
-             return probed.partitions ? std::optional(*probed.partitions) : std::nullopt;
-           })};
+           optional_key("error", error_of<&engine::SlurmProbed::status>),
+           optional_key("partitions", render::partitions)};
 
 template <>
 inline constexpr auto kRecordOf<remote::Ec2Found> =
@@ -91,11 +116,8 @@ inline constexpr auto kRecordOf<remote::Ec2Found> =
 template <>
 inline constexpr auto kRecordOf<remote::Ec2Permission> =
     Record{"Ec2Permission", "Whether the credentials allow an action, or why not.",
-           key("action", &remote::Ec2Permission::action),
-           key("allowed", [](const auto& one) { return one.allowed.has_value(); }),
-           key("why", [](const auto& one) {
-             return one.allowed ? std::string() : one.allowed.error().message;
-           })};
+           key("action", &remote::Ec2Permission::action), key("allowed", render::is_allowed),
+           key("why", render::why_denied)};
 template <>
 inline constexpr auto kRecordOf<engine::Ec2Probed> =
     Record{"ProbedEc2", "The permissions and the instances on EC2.",
@@ -121,14 +143,14 @@ inline constexpr auto kRecordOf<engine::ProbedClusters> =
 template <auto kMember>
 inline constexpr auto cleaned = if_present<&remote::HostCleaned::cleaned, kMember>;
 template <>
-inline constexpr auto kRecordOf<remote::HostCleaned> = Record{
-    "CleanedHost",
-    "The files removed from a host, or the error.",
-    key("host", &remote::HostCleaned::host),
-    sparse_key("error", error_of<&remote::HostCleaned::cleaned>),
-    sparse_key("leases", cleaned<&agent::Cleaned::leases>),
-    sparse_key("objects", cleaned<&agent::Cleaned::objects>),
-    sparse_key("bytes", cleaned<[](const auto& of) { return of.lease_bytes + of.object_bytes; }>)};
+inline constexpr auto kRecordOf<remote::HostCleaned> =
+    Record{"CleanedHost",
+           "The files removed from a host, or the error.",
+           key("host", &remote::HostCleaned::host),
+           optional_key("error", error_of<&remote::HostCleaned::cleaned>),
+           optional_key("leases", cleaned<&agent::Cleaned::leases>),
+           optional_key("objects", cleaned<&agent::Cleaned::objects>),
+           optional_key("bytes", cleaned<render::removed_bytes>)};
 template <>
 inline constexpr auto kRecordOf<engine::CleanedClusters> =
     Record{"CleanedClusters",

@@ -12,10 +12,28 @@ Resources some_cores(std::int64_t thousandths) {
   return resources;
 }
 
+/// The JSON of the only cluster within that of all, under this key.
+std::string json_within(const engine::ProbedClusters& probed, std::string_view key) {
+  const std::string all = to_json(probed), begin = fmt::format("\"{}\":[{{", key);
+  const auto at = all.find(begin);
+  if (at == std::string::npos) return all;
+  const auto from = at + begin.size() - 1;
+  const auto rest = all.find(key == "ec2" ? "],\"slurm\"" : "],\"errors\"", from);
+  return all.substr(from, rest - from);
+}
+
+std::string slurm_json(const engine::SlurmProbed& probed) {
+  return json_within({.slurm = {probed}}, "slurm");
+}
+
+std::string ec2_json(const engine::Ec2Probed& probed) {
+  return json_within({.ec2 = {probed}}, "ec2");
+}
+
 TEST(ClusterJson, SlurmPartitions) {
   engine::SlurmProbed probed{.cluster = "h\"pc",
                              .partitions = std::vector<remote::SlurmPartition>{}};
-  EXPECT_EQ(to_json(probed), R"({"cluster":"h\"pc","partitions":[]})");
+  EXPECT_EQ(slurm_json(probed), R"({"cluster":"h\"pc","partitions":[]})");
   probed.partitions->push_back({.name = "gpu",
                                 .standard = true,
                                 .longest = std::chrono::hours(2),
@@ -26,14 +44,14 @@ TEST(ClusterJson, SlurmPartitions) {
                                 .total = some_cores(4000),
                                 .gpus = {{"a100", 4}, {"", 2}}});
   probed.partitions->push_back({.name = "slow", .open = false});
-  EXPECT_EQ(to_json(probed),
+  EXPECT_EQ(slurm_json(probed),
             R"({"cluster":"h\"pc","partitions":[{"name":"gpu","standard":true,"open":true,)"
             R"("time_limit_s":7200,"nodes":3,"idle":1,"down":1,"free":{"cpu":1.5},)"
             R"("total":{"cpu":4},"gpus":[{"type":"a100","count":4},{"type":"","count":2}]},)"
             R"({"name":"slow","standard":false,"open":false,"time_limit_s":null,"nodes":0,)"
             R"("idle":0,"down":0,"free":{},"total":{},"gpus":[]}]})");
   probed.partitions = fail(ErrorKind::io, "no \"sinfo\"");
-  EXPECT_EQ(to_json(probed), R"({"cluster":"h\"pc","error":"no \"sinfo\""})");
+  EXPECT_EQ(slurm_json(probed), R"({"cluster":"h\"pc","error":"no \"sinfo\""})");
 }
 
 TEST(ClusterText, AnUnknownPartitionIsNamedAfterTheTableOfTheOthers) {
@@ -41,7 +59,7 @@ TEST(ClusterText, AnUnknownPartitionIsNamedAfterTheTableOfTheOthers) {
   probed.entry = fail(ErrorKind::invalid, "c.yaml:3: hpc.partitions: partition 'x' does not exist");
   const std::string error = "c.yaml:3: hpc.partitions: partition 'x' does not exist\n";
   EXPECT_EQ(to_text(probed), error) << "without a table that has headings only";
-  EXPECT_EQ(to_json(probed),
+  EXPECT_EQ(slurm_json(probed),
             R"({"cluster":"hpc","error":"c.yaml:3: hpc.partitions: partition 'x' does not exist",)"
             R"("partitions":[]})");
   probed.partitions->push_back({.name = "gpu", .nodes = 1, .gpus = {{"a100", 4}, {"", 2}}});
@@ -67,11 +85,11 @@ TEST(ClusterText, HostsThatDoNotAnswerAreLinesAfterTheTable) {
 
 TEST(ClusterJson, InstancesOfEc2) {
   engine::Ec2Probed probed{.cluster = "cloud"};
-  EXPECT_EQ(to_json(probed), R"({"cluster":"cloud","permissions":[],"instances":[]})");
+  EXPECT_EQ(ec2_json(probed), R"({"cluster":"cloud","permissions":[],"instances":[]})");
   probed.permissions = {{"RunInstances", {}}, {"Terminate", fail(ErrorKind::denied, "not \\ you")}};
   probed.instances = {{"i-1", "digits-3", "g5.xlarge", "running", "10.0.0.7"}, {}};
   EXPECT_EQ(
-      to_json(probed),
+      ec2_json(probed),
       R"({"cluster":"cloud","permissions":[{"action":"RunInstances","allowed":true,"why":""},)"
       R"({"action":"Terminate","allowed":false,"why":"not \\ you"}],"instances":[)"
       R"({"id":"i-1","run":"digits-3","type":"g5.xlarge","state":"running",)"

@@ -35,7 +35,7 @@ inline constexpr auto kRecordOf<engine::PlacementReport> =
                  return std::map(report.remaining.begin(), report.remaining.end());
                },
                "The best score among the remaining GPUs, by their number."),
-           sparse_key("held", &engine::PlacementReport::held)};
+           optional_key("held", &engine::PlacementReport::held)};
 
 }  // namespace berth
 

@@ -25,8 +25,8 @@ inline constexpr auto kRecordOf<engine::CacheReport> =
            key("objects", used<&fileset::Usage::objects>),
            key("bytes", used<&fileset::Usage::bytes>),
            key("set_aside", used<&fileset::Usage::damaged>),
-           sparse_key("damaged", &engine::CacheReport::damage),
-           sparse_key("collected", &engine::CacheReport::collected)};
+           optional_key("damaged", &engine::CacheReport::damage),
+           optional_key("collected", &engine::CacheReport::collected)};
 
 }  // namespace berth
 
