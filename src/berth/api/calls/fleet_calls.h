@@ -1,5 +1,5 @@
-// Calls about fleets of inference servers. The body of a POST has the fleet itself or its path, and
-// options of the command that it stands for.
+// Calls about fleets of inference servers. The body of a POST has the fleet or its path, and
+// options of the corresponding command.
 #pragma once
 
 #include <string>
@@ -24,7 +24,7 @@ struct Fleets {
 
   /// The names of all: the files, then the planner's fleet if it has a server.
   std::vector<std::string> names() const;
-  /// The fleet of that number, as it is now. Errors: usage, if there is none; as
+  /// Returns the current fleet with this number. Errors: usage: no fleet has the number; as
   /// engine::read_fleet().
   Result<fleet::System> system(os::Env& env, std::string_view number) const;
 };

@@ -69,6 +69,10 @@ TEST(FleetCalls, WrongBodiesNameTheKeyAndTheRightValues) {
   refuses("/v1/fleet-size", R"(, "server": "s", "percentiles": "guess")",
           "percentiles: expected one of simulated, closed-form; got 'guess'");
   refuses("/v1/fleet-size", "", "'server' is missing");
+  refuses("/v1/fleet-plan", R"(, "profile": "a", "trace": "b")", "--profile: not with --trace");
+  refuses("/v1/fleet-simulation", R"(, "trace": "a", "in_cv": 1)", "--in-cv: not with --trace");
+  refuses("/v1/fleet-simulation", R"(, "trace": "a", "at_load": true, "tokens_only": true)",
+          "--at-load: not with --tokens-only");
   EXPECT_EQ(fleet_refusal("/v1/fleet-simulation", R"(, "requests": 5)"),
             "--requests: expected 1000 to 20000000, got 5");
   const auto nothing = call(fleet_routes(), "POST", "/v1/fleet-plan", "{}");

@@ -130,6 +130,8 @@ Result<std::vector<fleet::Measured>> measured_by(os::Env& env, const FitRequest&
       return fail(ErrorKind::usage, "--from, --to and --window go with --prometheus");
     return measured_of(env, request.files, request, notes);
   }
+  if (!request.files.empty())
+    return fail(ErrorKind::usage, "--prometheus: not with files: one of them is fitted");
   BERTH_ASSIGN(auto measured, read_prometheus(env, request.metrics));
   BERTH_TRY(choose_measured(measured, request.llm, request.accelerator));
   return measured;

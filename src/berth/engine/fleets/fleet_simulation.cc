@@ -93,6 +93,11 @@ Status check_trace(const SimulationChoices& given) {
     return {};
   }
   if (given.trace->empty()) return fail(ErrorKind::usage, "--trace: expected a file, got ''");
+  if (given.at_load && given.tokens_only)
+    return fail(ErrorKind::usage, "--at-load: not with --tokens-only");
+  if (given.in_cv || given.out_cv)
+    return fail(ErrorKind::usage, "{}: not with --trace, which has its tokens",
+                given.in_cv ? "--in-cv" : "--out-cv");
   if (given.tokens_only) return {};
   if (given.arrival_cv)
     return fail(ErrorKind::usage,

@@ -24,6 +24,8 @@ Status read_transition_cost(const std::optional<std::string>& text, fleet::DayOp
 }
 
 Result<DayRequest> day_request(const DayChoices& given) {
+  if (given.profile && given.trace)
+    return fail(ErrorKind::usage, "--profile: not with --trace: a day has loads from one of them");
   if (given.replay && !given.trace)
     return fail(ErrorKind::usage, "--replay: needs --trace: only a trace has requests to replay");
   if (!given.is_wanted())
@@ -178,6 +180,8 @@ Status check_choices(const PlanChoices& given) {
       (given.day.is_wanted() || !given.sweep.empty() || given.has_no_plan))
     return fail(ErrorKind::usage, "{}: of one plan, not of a day, a sweep or --candidates",
                 given.starts ? "--start" : "--manifests");
+  if (given.manifests.directory && given.starts)
+    return fail(ErrorKind::usage, "--manifests: not with --start");
   return {};
 }
 
